@@ -1,0 +1,62 @@
+"""A whole site on AWS."""
+
+from collections.abc import Mapping
+
+import pulumi
+import pulumi_aws as aws
+import pulumi_kubernetes as k8s
+
+from plumbline.aws.cluster import AwsCluster
+from plumbline.aws.network import AwsNetwork
+from plumbline.aws.pool import AwsPool
+from plumbline.kubernetes.plugins import DevicePlugins
+from plumbline.plan import SitePlan
+from plumbline.resources import FabricGate, Provider
+
+
+class AwsSite(pulumi.ComponentResource):
+    """Network, cluster, plugins and pools, each pool followed by its gate.
+
+    Pass `depends_on=site.gates` to what needs the fabric: it is created only once every pool is proven.
+    """
+
+    network: AwsNetwork
+    cluster: AwsCluster
+    kubernetes: k8s.Provider
+    """For programs that create more in the cluster."""
+    pools: Mapping[str, AwsPool]
+    """By the pool's name."""
+    gates: list[FabricGate]
+
+    def __init__(self, name: str, plan: SitePlan, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("plumbline:index:AwsSite", name, None, opts)
+        child = pulumi.ResourceOptions(parent=self)
+        cloud = aws.Provider(f"{name}-aws", region=plan.region, opts=child)
+        on_aws = pulumi.ResourceOptions(parent=self, providers=[cloud])
+        self.network = AwsNetwork(name, plan, on_aws)
+        self.cluster = AwsCluster(name, plan, self.network, on_aws)
+        self.kubernetes = k8s.Provider(
+            f"{name}-kubernetes",
+            kubeconfig=self.cluster.kubeconfig,
+            enable_server_side_apply=True,
+            opts=pulumi.ResourceOptions(parent=self, depends_on=[self.cluster.cluster]),
+        )
+        plugins = DevicePlugins(
+            f"{name}-plugins", plan.plugins, pulumi.ResourceOptions(parent=self, providers=[self.kubernetes])
+        )
+        prover = Provider(f"{name}-prover", plan.generations, child)
+        self.pools = {
+            pool.name: AwsPool(
+                pool.full_name,
+                pool,
+                site=plan,
+                network=self.network,
+                cluster=self.cluster,
+                plugins=plugins.daemon_sets,
+                prover=prover,
+                opts=on_aws,
+            )
+            for pool in plan.pools
+        }
+        self.gates = [pool.gate for pool in self.pools.values()]
+        self.register_outputs({"cluster": self.cluster.cluster.name})

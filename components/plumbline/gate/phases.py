@@ -1,0 +1,395 @@
+"""Phases 1 to 3: nodes, plugins, advertised. Pure functions of an expectation and a snapshot, cheap ones first.
+
+Each phase asks for positive evidence of every node by name. What is missing is `UNKNOWN` while it may still come, and
+`FAIL` where something says that it is wrong.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from plumbline.gate.expectation import PluginExpectation, PoolExpectation
+from plumbline.gate.placement import why_excluded
+from plumbline.gate.signs import Sign, quote, read_signs
+from plumbline.gate.snapshot import DaemonSet, Node, Pod, Snapshot, count
+from plumbline.gate.verdict import Certainty, Diagnosis, PhaseResult, Verdict
+from plumbline.gate.wording import names, plural
+from plumbline.plan.labels import ARCHITECTURE, MACHINE, ZONE
+
+Phase = Callable[[PoolExpectation, Snapshot], PhaseResult]
+
+
+def look(expected: PoolExpectation, snapshot: Snapshot) -> list[PhaseResult]:
+    """The phases in order, up to and including the first that does not pass."""
+    results: list[PhaseResult] = []
+    for phase in PHASES.values():
+        results.append(phase(expected, snapshot))
+        if results[-1].verdict is not Verdict.PASS:
+            break
+    return results
+
+
+def _result(
+    phase: str, found: Sequence[Diagnosis], *, summary: str, pending: frozenset[str], warnings: tuple[str, ...] = ()
+) -> PhaseResult:
+    """`FAIL` where there is a diagnosis, `UNKNOWN` where something is only not there yet, else `PASS`."""
+    failing = frozenset(node for each in found for node in each.nodes) | pending
+    verdict = Verdict.FAIL if found else Verdict.UNKNOWN if pending else Verdict.PASS
+    return PhaseResult(
+        phase=phase,
+        verdict=verdict,
+        summary=summary,
+        diagnoses=tuple(found),
+        failing=failing,
+        warnings=warnings,
+    )
+
+
+# --- 1. nodes --------------------------------------------------------------------------------------------------------
+
+
+def nodes_phase(expected: PoolExpectation, snapshot: Snapshot) -> PhaseResult:
+    """Joined, Ready, the right number, zone, machine, architecture and labels; topology labels warn."""
+    nodes = snapshot.nodes
+    found = [*_wrong_hardware(expected, nodes), *_labels_missing(expected, nodes), *_too_many(expected, nodes)]
+    not_ready = [node for node in nodes if not node.ready]
+    missing = expected.nodes - len(nodes)
+    if missing > 0:
+        found.append(_missing_nodes(expected, nodes))
+    if not_ready:
+        found.append(
+            Diagnosis(
+                cause=f"{plural(len(not_ready), 'node')} joined and not Ready",
+                certainty=Certainty.CERTAIN,
+                evidence=tuple(f"{node.name}: {node.not_ready_because}" for node in not_ready[:8]),
+                fix="look at the kubelet and the CNI on these nodes (kubectl describe node); a node that stays so has "
+                "to be replaced",
+                nodes=tuple(node.name for node in not_ready),
+            )
+        )
+    ready = len(nodes) - len(not_ready)
+    return _result(
+        "nodes",
+        found,
+        summary=f"{ready} of {expected.nodes} nodes Ready",
+        pending=frozenset(),
+        warnings=_topology_missing(expected, nodes),
+    )
+
+
+def _missing_nodes(expected: PoolExpectation, nodes: Sequence[Node]) -> Diagnosis:
+    selector = ", ".join(f"{key}={value}" for key, value in sorted(expected.node_selector.items()))
+    return Diagnosis(
+        cause=f"{plural(expected.nodes - len(nodes), 'node')} of {expected.nodes} did not join the cluster",
+        certainty=Certainty.CERTAIN,
+        evidence=(f"nodes with {selector}: {names(node.name for node in nodes) or 'none'}",),
+        fix="look at the node group's health issues and activity in the cloud; an instance that runs and does not join "
+        "cannot reach the API server or lacks an access entry",
+    )
+
+
+def _wrong_hardware(expected: PoolExpectation, nodes: Sequence[Node]) -> Iterator[Diagnosis]:
+    wanted = {ZONE: expected.zone, MACHINE: expected.machine, ARCHITECTURE: expected.architecture}
+    for key, value in wanted.items():
+        wrong = [node for node in nodes if key in node.labels and node.labels[key] != value]
+        if wrong:
+            yield Diagnosis(
+                cause=f"{plural(len(wrong), 'node')} of another {key.rsplit('/', 1)[1]} than declared",
+                certainty=Certainty.CERTAIN,
+                evidence=tuple(f"{node.name}: {key}={node.labels[key]}, expected {value}" for node in wrong[:8]),
+                fix="the node group does not match the declaration; run `pulumi refresh`, then `pulumi up`, and let it "
+                "build a new generation",
+                nodes=tuple(node.name for node in wrong),
+                heals=False,
+            )
+
+
+def _labels_missing(expected: PoolExpectation, nodes: Sequence[Node]) -> Iterator[Diagnosis]:
+    wanted = {**expected.node_labels}
+    lacking = {
+        node.name: [f"{key}={value}" for key, value in sorted(wanted.items()) if node.labels.get(key) != value]
+        for node in nodes
+    }
+    bad = {name: labels for name, labels in lacking.items() if labels}
+    if bad:
+        yield Diagnosis(
+            cause=f"{plural(len(bad), 'node')} without the labels of the pool",
+            certainty=Certainty.CERTAIN,
+            evidence=tuple(f"{name}: lacks {', '.join(labels)}" for name, labels in sorted(bad.items())[:8]),
+            fix="the node group puts them there when a node joins; something removed them: find it, then put them "
+            "back or replace the node",
+            nodes=tuple(sorted(bad)),
+        )
+
+
+def _too_many(expected: PoolExpectation, nodes: Sequence[Node]) -> Iterator[Diagnosis]:
+    if len(nodes) > expected.nodes:
+        yield Diagnosis(
+            cause=f"{len(nodes)} nodes where {expected.nodes} are declared",
+            certainty=Certainty.CERTAIN,
+            evidence=(names(node.name for node in nodes),),
+            fix="somebody scaled the node group, or old nodes have not left yet; set nodes in the stack's file, or "
+            "wait and run `pulumi up` again",
+            nodes=tuple(node.name for node in nodes),
+        )
+
+
+def _topology_missing(expected: PoolExpectation, nodes: Sequence[Node]) -> tuple[str, ...]:
+    """The cloud leaves these labels out silently, for a day, after one refused call; jobs then place badly."""
+    lacking = [node.name for node in nodes if any(label not in node.labels for label in expected.topology_labels)]
+    if not lacking:
+        return ()
+    return (f"no topology labels on {names(lacking)}: expected {', '.join(expected.topology_labels)}",)
+
+
+# --- 2. plugins ------------------------------------------------------------------------------------------------------
+
+
+def plugins_phase(expected: PoolExpectation, snapshot: Snapshot) -> PhaseResult:
+    """Every plugin has a ready pod, of the declared image, on every node; 0 desired is a failure."""
+    found: list[Diagnosis] = []
+    pending: set[str] = set()
+    summaries: list[str] = []
+    for plugin in expected.plugins:
+        daemon_set = snapshot.daemon_sets.get((plugin.namespace, plugin.name))
+        if daemon_set is None:
+            found.append(_no_daemon_set(plugin, snapshot))
+            continue
+        pods = snapshot.plugin_pods(daemon_set)
+        good = [node for node in snapshot.nodes if _serves(pods.get(node.name), plugin)]
+        summaries.append(f"{plugin.name} ready on {len(good)} of {expected.nodes} nodes")
+        bad = [node for node in snapshot.nodes if node not in good]
+        found += _plugin_troubles(plugin, daemon_set, bad, snapshot)
+        known = {name for each in found for name in each.nodes}
+        pending |= {node.name for node in bad} - known
+        if daemon_set.observed_generation < daemon_set.generation:
+            pending |= {node.name for node in snapshot.nodes}
+    return _result("plugins", found, summary="; ".join(summaries), pending=frozenset(pending))
+
+
+def _serves(pod: Pod | None, plugin: PluginExpectation) -> bool:
+    return pod is not None and pod.ready and plugin.image in pod.images
+
+
+def _no_daemon_set(plugin: PluginExpectation, snapshot: Snapshot) -> Diagnosis:
+    return Diagnosis(
+        cause=f"the {plugin.resource} device plugin is not installed",
+        certainty=Certainty.CERTAIN,
+        evidence=(f"DaemonSet {plugin.namespace}/{plugin.name} does not exist",),
+        fix="somebody deleted it: run `pulumi refresh`, then `pulumi up`",
+        nodes=tuple(node.name for node in snapshot.nodes),
+    )
+
+
+def _plugin_troubles(
+    plugin: PluginExpectation, daemon_set: DaemonSet, nodes: Sequence[Node], snapshot: Snapshot
+) -> Iterator[Diagnosis]:
+    """Diagnoses of the nodes where the plugin does not serve, those with the same cause together."""
+    pods = snapshot.plugin_pods(daemon_set)
+    without = [node for node in nodes if node.name not in pods]
+    excluded: dict[str, list[Node]] = defaultdict(list)
+    for node in without:
+        if reason := why_excluded(daemon_set, node):
+            excluded[reason].append(node)
+    for reason, group in sorted(excluded.items()):
+        yield _not_placed(plugin, daemon_set, reason, group, snapshot)
+
+    crashing: dict[Sign | None, list[tuple[Node, Pod]]] = defaultdict(list)
+    outdated: list[tuple[Node, Pod]] = []
+    for node in nodes:
+        pod = pods.get(node.name)
+        if pod is None:
+            continue
+        if plugin.image not in pod.images:
+            outdated.append((node, pod))
+        elif _in_trouble(pod):
+            crashing[read_signs(pod, snapshot.logs.get(pod.full_name, ""))].append((node, pod))
+    for sign, troubled in crashing.items():
+        yield _not_starting(plugin, daemon_set, sign, troubled, snapshot)
+    if outdated:
+        yield _other_image(plugin, daemon_set, outdated)
+
+
+def _in_trouble(pod: Pod) -> bool:
+    """Whether it says that something is wrong, rather than that it is not there yet."""
+    harmless = {"", "ContainerCreating", "PodInitializing"}
+    return bool(
+        pod.reason
+        or pod.scheduled_message
+        or any(c.waiting_reason not in harmless or (c.exit_code is not None and not c.ready) for c in pod.containers)
+    )
+
+
+def _not_placed(
+    plugin: PluginExpectation, daemon_set: DaemonSet, reason: str, nodes: Sequence[Node], snapshot: Snapshot
+) -> Diagnosis:
+    return Diagnosis(
+        cause=f"the {plugin.resource} device plugin is kept off {plural(len(nodes), 'node')} that need it: {reason}",
+        certainty=Certainty.CERTAIN,
+        evidence=(
+            f"{daemon_set}: desired {daemon_set.desired}, ready {daemon_set.ready}; "
+            f"the pool has {plural(len(snapshot.nodes), 'node')}",
+            f"no pod of it on {names(node.name for node in nodes)}",
+            _advertised_line(plugin.resource, nodes),
+        ),
+        fix=f"undo what changed {daemon_set}, with `pulumi refresh` and `pulumi up`, and keep other tools off it; "
+        "or correct the nodes' labels and taints",
+        nodes=tuple(node.name for node in nodes),
+    )
+
+
+def _not_starting(
+    plugin: PluginExpectation,
+    daemon_set: DaemonSet,
+    sign: Sign | None,
+    troubled: Sequence[tuple[Node, Pod]],
+    snapshot: Snapshot,
+) -> Diagnosis:
+    architectures = names({node.architecture for node, _ in troubled})
+    words: dict[str, list[str]] = defaultdict(list)
+    for node, pod in troubled:
+        words[quote(pod, snapshot.logs.get(pod.full_name, ""))].append(node.name)
+    nodes = [node for node, _ in troubled]
+    says = tuple(
+        f"{names(members)}: {text}; {'the nodes are' if len(members) > 1 else 'the node is'} {architectures}"
+        for text, members in sorted(words.items())
+    )
+    return Diagnosis(
+        cause=f"the {plugin.resource} device plugin {sign.cause if sign else 'does not start'}",
+        certainty=sign.certainty if sign else Certainty.NOT_KNOWN,
+        evidence=(f"{daemon_set}, image {plugin.image}", *says, _advertised_line(plugin.resource, nodes)),
+        fix=sign.fix.format(setting=plugin.setting, image=plugin.image, architecture=architectures)
+        if sign
+        else f"read its log (kubectl -n {plugin.namespace} logs ds/{plugin.name} --previous) and what changed last",
+        nodes=tuple(node.name for node in nodes),
+        heals=sign.heals if sign else True,
+    )
+
+
+def _other_image(plugin: PluginExpectation, daemon_set: DaemonSet, pods: Sequence[tuple[Node, Pod]]) -> Diagnosis:
+    return Diagnosis(
+        cause=f"{plural(len(pods), 'pod')} of the {plugin.resource} device plugin of another image than declared",
+        certainty=Certainty.CERTAIN,
+        evidence=(
+            f"{daemon_set}, declared image {plugin.image}",
+            *(f"{node.name}: pod {pod.full_name}, image {', '.join(pod.images)}" for node, pod in pods[:8]),
+        ),
+        fix="a rollout has not finished, or another tool changed the DaemonSet: wait, or run `pulumi refresh` and "
+        "`pulumi up`",
+        nodes=tuple(node.name for node, _ in pods),
+    )
+
+
+# --- 3. advertised ---------------------------------------------------------------------------------------------------
+
+
+def advertised_phase(expected: PoolExpectation, snapshot: Snapshot) -> PhaseResult:
+    """On every node allocatable == capacity == expected, by equality. Whether it lasts is seen over several looks."""
+    found: list[Diagnosis] = []
+    good: list[str] = []
+    for resource, wanted in sorted(expected.resources.items()):
+        wrong = [node for node in snapshot.nodes if not _advertises(node, resource, wanted)]
+        if not wrong:
+            good.append(f"{resource} {wanted} on {expected.nodes} of {expected.nodes} nodes")
+            continue
+        good.append(f"{resource} {wanted} on {len(snapshot.nodes) - len(wrong)} of {expected.nodes} nodes")
+        for over in (True, False):
+            group = [node for node in wrong if _is_over(node, resource, wanted) is over]
+            if group:
+                found.append(_miscounted(expected, snapshot, resource, wanted, group, over))
+    result = _result("advertised", found, summary="; ".join(good), pending=frozenset())
+    seen = {
+        node.name: {resource: node.allocatable.get(resource, "0") for resource in sorted(expected.resources)}
+        for node in snapshot.nodes
+    }
+    return PhaseResult(**{**vars(result), "seen": seen})
+
+
+def _advertises(node: Node, resource: str, wanted: int) -> bool:
+    return _amounts(node, resource) == (wanted, wanted)
+
+
+def _amounts(node: Node, resource: str) -> tuple[int, int] | None:
+    """Allocatable and capacity; None where one of them is not a count."""
+    try:
+        return count(node.allocatable.get(resource)), count(node.capacity.get(resource))
+    except ValueError:
+        return None
+
+
+def _is_over(node: Node, resource: str, wanted: int) -> bool:
+    amounts = _amounts(node, resource)
+    return amounts is not None and amounts[0] > wanted
+
+
+def _advertised_line(resource: str, nodes: Sequence[Node]) -> str:
+    amounts = {node.allocatable.get(resource, "0") for node in nodes}
+    return (
+        f"{resource}: allocatable {names(amounts)} on {'each of these nodes' if len(amounts) == 1 else 'these nodes'}"
+    )
+
+
+def _miscounted(
+    expected: PoolExpectation, snapshot: Snapshot, resource: str, wanted: int, nodes: Sequence[Node], over: bool
+) -> Diagnosis:
+    plugin = next((p for p in expected.plugins if p.resource == resource), None)
+    evidence = [
+        f"{node.name}: allocatable {node.allocatable.get(resource, '0')}, "
+        f"capacity {node.capacity.get(resource, '0')}, expected {wanted}"
+        for node in nodes[:8]
+    ]
+    if len(nodes) > len(evidence):
+        evidence.append(f"and {len(nodes) - len(evidence)} more nodes")
+    sign, said = _plugin_says(plugin, nodes, snapshot) if plugin else (None, [])
+    head = f"{plural(len(nodes), 'node')} of {expected.nodes}"
+    if over:
+        cause = f"{head} advertise more {resource} than the machine has: the plugin counts devices that are not it"
+        fix = f"use a newer image of the plugin ({plugin.setting})" if plugin else "use a newer plugin"
+        certainty = Certainty.LIKELY
+    elif sign and plugin:
+        cause = f"{head} lack {resource}: the {resource} device plugin {sign.cause}"
+        fix = sign.fix.format(setting=plugin.setting, image=plugin.image, architecture=expected.architecture)
+        certainty = sign.certainty
+    else:
+        cause = f"{head} advertise less {resource} than the machine has, though the plugin's pod is ready"
+        fix = (
+            "compare the node's devices with its launch template, and read the plugin's log on it; a node with dead "
+            "devices has to be replaced"
+        )
+        certainty = Certainty.NOT_KNOWN
+    return Diagnosis(
+        cause=cause,
+        certainty=certainty,
+        evidence=(*evidence, *said),
+        fix=fix,
+        nodes=tuple(node.name for node in nodes),
+        heals=not over,
+    )
+
+
+def _plugin_says(plugin: PluginExpectation, nodes: Sequence[Node], snapshot: Snapshot) -> tuple[Sign | None, list[str]]:
+    """The sign in the logs of the plugin's pods on these nodes, and the line it was read in."""
+    daemon_set = snapshot.daemon_sets.get((plugin.namespace, plugin.name))
+    pods = snapshot.plugin_pods(daemon_set) if daemon_set else {}
+    for node in nodes:
+        pod = pods.get(node.name)
+        log = snapshot.logs.get(pod.full_name, "") if pod else ""
+        if pod and (sign := read_signs(pod, log)):
+            line = next((text.strip() for text in log.splitlines() if sign.pattern.search(text)), "")
+            return sign, [f'{pod.full_name} on {node.name} says "{line}"'] if line else []
+    return None, []
+
+
+PHASES: Mapping[str, Phase] = {"nodes": nodes_phase, "plugins": plugins_phase, "advertised": advertised_phase}
+"""The phases in their order. Devices, transport, bandwidth and storage follow; their names are kept free."""
+
+
+def pods_to_read(expected: PoolExpectation, snapshot: Snapshot, results: Sequence[PhaseResult]) -> list[Pod]:
+    """Plugin pods on failing nodes whose logs may say why: those that ended without a message, and those that run."""
+    failing = results[-1].failing
+    pods: list[Pod] = []
+    for plugin in expected.plugins:
+        daemon_set = snapshot.daemon_sets.get((plugin.namespace, plugin.name))
+        for node, pod in (snapshot.plugin_pods(daemon_set) if daemon_set else {}).items():
+            if node in failing and any(c.exit_message == "" and (c.restarts or c.ready) for c in pod.containers):
+                pods.append(pod)
+    return pods

@@ -1,0 +1,150 @@
+"""What plugin containers say when they fail, and what it means: a table, each row from a public report or a manual."""
+
+import re
+from dataclasses import dataclass
+
+from plumbline.gate.snapshot import Container, Pod
+from plumbline.gate.verdict import Certainty
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sign:
+    """A text that a container runtime or a plugin writes, and what follows from it."""
+
+    pattern: re.Pattern[str]
+    cause: str
+    """Completes "the <resource> device plugin ..."."""
+    fix: str
+    """May name {setting}, {image}, {architecture}."""
+    certainty: Certainty
+    heals: bool
+    source: str
+
+
+def _text(*alternatives: str) -> re.Pattern[str]:
+    return re.compile("|".join(alternatives), re.IGNORECASE)
+
+
+SIGNS: tuple[Sign, ...] = (
+    Sign(
+        pattern=_text(r"exec format error"),
+        cause="cannot start; its image is built for another architecture",
+        fix="{setting} in the stack's file: use an image that has {architecture}, or remove the line to take the "
+        "pinned default; if it is the default already, its tag was published anew: pin another one there",
+        certainty=Certainty.CERTAIN,
+        heals=False,
+        source="https://github.com/ROCm/k8s-device-plugin/issues/34",
+    ),
+    Sign(
+        pattern=_text(r"no match for platform", r"no matching manifest", r"does not match the specified platform"),
+        cause="cannot start; its image has no variant for the nodes' architecture",
+        fix="{setting} in the stack's file: use an image that has {architecture}, or remove the line to take the "
+        "pinned default",
+        certainty=Certainty.CERTAIN,
+        heals=False,
+        source="https://github.com/containerd/containerd/blob/main/core/images/image.go",
+    ),
+    Sign(
+        pattern=_text(r"manifest unknown", r"not found", r"name unknown", r"repository does not exist"),
+        cause="cannot start; its image does not exist",
+        fix="{setting} in the stack's file: correct the image, or remove the line to take the pinned default; if it is "
+        "the default already, its registry no longer has it: set one that exists",
+        certainty=Certainty.CERTAIN,
+        heals=False,
+        source="https://github.com/opencontainers/distribution-spec/blob/main/spec.md#error-codes",
+    ),
+    Sign(
+        pattern=_text(r"InvalidImageName"),
+        cause="cannot start; its image's name is not valid",
+        fix="{setting} in the stack's file: correct the image, or remove the line to take the pinned default",
+        certainty=Certainty.CERTAIN,
+        heals=False,
+        source="https://kubernetes.io/docs/concepts/containers/images/",
+    ),
+    Sign(
+        pattern=_text(r"401 Unauthorized", r"403 Forbidden", r"no basic auth credentials", r"authorization failed"),
+        cause="cannot start; the registry refuses the nodes",
+        fix="give the node role the right to pull from the registry of {image}, or set {setting} to a registry that "
+        "the nodes may read",
+        certainty=Certainty.CERTAIN,
+        heals=True,
+        source="https://kubernetes.io/docs/concepts/containers/images/",
+    ),
+    Sign(
+        pattern=_text(r"No valid EFA devices found"),
+        cause="finds no EFA device on its node",
+        fix="the node was launched without EFA interfaces, or its EFA driver did not load: compare the interfaces of "
+        "the instances with the launch template; replace nodes that differ",
+        certainty=Certainty.CERTAIN,
+        heals=True,
+        source="https://github.com/aws/sagemaker-hyperpod-cli/issues/367",
+    ),
+    Sign(
+        pattern=_text(r"No devices found\. Waiting indefinitely"),
+        cause="found no device when it started, and never looks again",
+        fix="the driver was not ready when the plugin started, or the AMI has none: check the driver on the node, then "
+        "delete the plugin's pod there",
+        certainty=Certainty.CERTAIN,
+        heals=True,
+        source="https://github.com/zalando-incubator/kubernetes-on-aws/pull/8468",
+    ),
+    Sign(
+        pattern=_text(r'exposing "0" devices', r"rdma_cm not found"),
+        cause="runs and exposes no device",
+        fix="a kernel module or the driver is missing on the node: load rdma_cm, ib_uverbs and the card's driver, then "
+        "delete the plugin's pod there",
+        certainty=Certainty.CERTAIN,
+        heals=True,
+        source="https://github.com/Mellanox/k8s-rdma-shared-dev-plugin/issues/192",
+    ),
+    Sign(
+        pattern=_text(r"OOMKilled"),
+        cause="is killed for its memory",
+        fix="raise the memory limit of its DaemonSet",
+        certainty=Certainty.CERTAIN,
+        heals=True,
+        source="https://kubernetes.io/docs/tasks/configure-pod-container/assign-memory-resource/",
+    ),
+)
+
+
+def read_signs(pod: Pod, log: str) -> Sign | None:
+    """The first sign in what the pod's containers and its log say; None if they say nothing known."""
+    texts = [text for container in pod.containers for text in _texts(container)]
+    for sign in SIGNS:
+        if any(sign.pattern.search(text) for text in [*texts, log]):
+            return sign
+    return None
+
+
+def _texts(container: Container) -> list[str]:
+    return [
+        container.waiting_reason,
+        container.waiting_message,
+        container.exit_reason,
+        container.exit_message,
+    ]
+
+
+def quote(pod: Pod, log: str) -> str:
+    """What a pod that is not ready says of itself, in one line: waiting reason, exit code, last words."""
+    if not pod.containers:
+        return pod.reason or pod.scheduled_message or f"phase {pod.phase or 'unknown'}, no container has started"
+    container = next((c for c in pod.containers if not c.ready), pod.containers[0])
+    parts = [container.waiting_reason or f"phase {pod.phase}"]
+    if container.exit_code is not None:
+        parts.append(f"exit code {container.exit_code}")
+    if words := _last_words(container, log):
+        parts.append(f'"{words}"')
+    return ", ".join(parts)
+
+
+def _last_words(container: Container, log: str) -> str:
+    """The line that says most: a known sign's, else the last of the log, of the exit message, of the wait."""
+    lines = [line.strip() for text in (container.exit_message, log) for line in text.splitlines() if line.strip()]
+    for line in lines:
+        if any(sign.pattern.search(line) for sign in SIGNS):
+            return line
+    if lines:
+        return lines[-1]
+    return "" if container.exit_code is not None else container.waiting_message

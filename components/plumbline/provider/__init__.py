@@ -1,0 +1,1 @@
+"""The Pulumi provider process of Plumbline: gates and guards, over the engine's own protocol."""

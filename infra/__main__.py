@@ -1,0 +1,22 @@
+"""The program that `pulumi up` runs: read the site, build it, export what people need."""
+
+import pulumi
+import pulumi_kubernetes as k8s
+
+import plumbline.stack
+from plumbline.aws import AwsSite
+
+plan = plumbline.stack.load()
+site = AwsSite(plan.name, plan)
+
+# What ML teams use appears once every pool is proven, and not before.
+k8s.core.v1.Namespace(
+    "training",
+    metadata={"name": "training"},
+    opts=pulumi.ResourceOptions(provider=site.kubernetes, depends_on=site.gates),
+)
+
+# No output waits for a gate: a first update that is blocked would save none of them.
+pulumi.export("cluster", site.cluster.cluster.name)
+pulumi.export("region", plan.region)
+pulumi.export("pools", {pool.name: {"generation": pool.generation, "nodes": pool.nodes} for pool in plan.pools})
