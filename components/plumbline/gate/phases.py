@@ -384,12 +384,18 @@ PHASES: Mapping[str, Phase] = {"nodes": nodes_phase, "plugins": plugins_phase, "
 
 
 def pods_to_read(expected: PoolExpectation, snapshot: Snapshot, results: Sequence[PhaseResult]) -> list[Pod]:
-    """Plugin pods on failing nodes whose logs may say why: those that ended without a message, and those that run."""
-    failing = results[-1].failing
+    """Plugin pods whose logs may say why: those that ended without a message, and those that serve and do not help."""
+    last, short = results[-1], {}
+    if last.phase == "advertised":
+        short = {
+            resource: {node.name for node in snapshot.nodes if not _advertises(node, resource, wanted)}
+            for resource, wanted in expected.resources.items()
+        }
     pods: list[Pod] = []
     for plugin in expected.plugins:
         daemon_set = snapshot.daemon_sets.get((plugin.namespace, plugin.name))
         for node, pod in (snapshot.plugin_pods(daemon_set) if daemon_set else {}).items():
-            if node in failing and any(c.exit_message == "" and (c.restarts or c.ready) for c in pod.containers):
+            ended = any(c.restarts and not c.ready and not c.exit_message for c in pod.containers)
+            if node in short.get(plugin.resource, ()) or (node in last.failing and ended):
                 pods.append(pod)
     return pods

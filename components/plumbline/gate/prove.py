@@ -10,7 +10,7 @@ from plumbline.gate.expectation import PoolExpectation
 from plumbline.gate.phases import PHASES, look, pods_to_read
 from plumbline.gate.proof import DiagnosisRecord, PhaseRecord, Proof, passed
 from plumbline.gate.reader import LOGGED_PODS, Lost, Reader
-from plumbline.gate.snapshot import Node, Snapshot, count
+from plumbline.gate.snapshot import Node, Pod, Snapshot, count
 from plumbline.gate.verdict import Certainty, Diagnosis, PhaseResult, Verdict
 from plumbline.gate.wording import names, plural, seconds
 
@@ -45,6 +45,8 @@ class _Run:
     """Since when something has been seen that does not heal."""
     advertised: dict[tuple[str, str], int] = field(default_factory=dict)
     flaps: list[str] = field(default_factory=list)
+    logs: dict[tuple[str, int], str] = field(default_factory=dict)
+    """Logs by pod and number of restarts."""
     turned: dict[str, tuple[Verdict, float]] = field(default_factory=dict)
 
     def take(self, snapshot: Snapshot, results: Sequence[PhaseResult], now: float) -> None:
@@ -164,11 +166,16 @@ async def _with_logs(expected: PoolExpectation, snapshot: Snapshot, reader: Read
     results = look(expected, snapshot)
     if results[-1].verdict is Verdict.PASS:
         return snapshot
-    known = dict(run.snapshot.logs) if run.snapshot else {}
-    wanted = [pod for pod in pods_to_read(expected, snapshot, results) if not known.get(pod.full_name)]
-    texts = await asyncio.gather(*(reader.log(pod) for pod in wanted[:LOGGED_PODS]))
-    known.update({pod.full_name: text for pod, text in zip(wanted, texts, strict=False)})
+    said = {(pod.full_name, _restarts(pod)): pod for pod in pods_to_read(expected, snapshot, results)[:LOGGED_PODS]}
+    wanted = [(key, pod) for key, pod in said.items() if key not in run.logs]
+    texts = await asyncio.gather(*(reader.log(pod) for _, pod in wanted))
+    run.logs.update({key: text for (key, _), text in zip(wanted, texts, strict=True) if text})
+    known = {name: run.logs[name, restarts] for name, restarts in said if (name, restarts) in run.logs}
     return Snapshot(nodes=snapshot.nodes, daemon_sets=snapshot.daemon_sets, pods=snapshot.pods, logs=known)
+
+
+def _restarts(pod: Pod) -> int:
+    return sum(container.restarts for container in pod.containers)
 
 
 def _progress(run: _Run, now: float) -> str:

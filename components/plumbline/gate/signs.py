@@ -19,6 +19,8 @@ class Sign:
     certainty: Certainty
     heals: bool
     source: str
+    pulling: bool = False
+    """Whether it is the container runtime's, about an image: a plugin's own "not found" is about something else."""
 
 
 def _text(*alternatives: str) -> re.Pattern[str]:
@@ -41,6 +43,7 @@ SIGNS: tuple[Sign, ...] = (
         fix="{setting} in the stack's file: use an image that has {architecture}, or remove the line to take the "
         "pinned default",
         certainty=Certainty.CERTAIN,
+        pulling=True,
         heals=False,
         source="https://github.com/containerd/containerd/blob/main/core/images/image.go",
     ),
@@ -50,6 +53,7 @@ SIGNS: tuple[Sign, ...] = (
         fix="{setting} in the stack's file: correct the image, or remove the line to take the pinned default; if it is "
         "the default already, its registry no longer has it: set one that exists",
         certainty=Certainty.CERTAIN,
+        pulling=True,
         heals=False,
         source="https://github.com/opencontainers/distribution-spec/blob/main/spec.md#error-codes",
     ),
@@ -58,6 +62,7 @@ SIGNS: tuple[Sign, ...] = (
         cause="cannot start; its image's name is not valid",
         fix="{setting} in the stack's file: correct the image, or remove the line to take the pinned default",
         certainty=Certainty.CERTAIN,
+        pulling=True,
         heals=False,
         source="https://kubernetes.io/docs/concepts/containers/images/",
     ),
@@ -67,6 +72,7 @@ SIGNS: tuple[Sign, ...] = (
         fix="give the node role the right to pull from the registry of {image}, or set {setting} to a registry that "
         "the nodes may read",
         certainty=Certainty.CERTAIN,
+        pulling=True,
         heals=True,
         source="https://kubernetes.io/docs/concepts/containers/images/",
     ),
@@ -110,20 +116,9 @@ SIGNS: tuple[Sign, ...] = (
 
 def read_signs(pod: Pod, log: str) -> Sign | None:
     """The first sign in what the pod's containers and its log say; None if they say nothing known."""
-    texts = [text for container in pod.containers for text in _texts(container)]
-    for sign in SIGNS:
-        if any(sign.pattern.search(text) for text in [*texts, log]):
-            return sign
-    return None
-
-
-def _texts(container: Container) -> list[str]:
-    return [
-        container.waiting_reason,
-        container.waiting_message,
-        container.exit_reason,
-        container.exit_message,
-    ]
+    pulls = [text for c in pod.containers for text in (c.waiting_reason, c.waiting_message)]
+    words = [log, *(text for c in pod.containers for text in (c.exit_reason, c.exit_message))]
+    return next((sign for sign in SIGNS if any(map(sign.pattern.search, pulls if sign.pulling else words))), None)
 
 
 def quote(pod: Pod, log: str) -> str:
@@ -143,7 +138,7 @@ def _last_words(container: Container, log: str) -> str:
     """The line that says most: a known sign's, else the last of the log, of the exit message, of the wait."""
     lines = [line.strip() for text in (container.exit_message, log) for line in text.splitlines() if line.strip()]
     for line in lines:
-        if any(sign.pattern.search(line) for sign in SIGNS):
+        if any(sign.pattern.search(line) for sign in SIGNS if not sign.pulling):
             return line
     if lines:
         return lines[-1]

@@ -47,8 +47,8 @@ class Node:
             labels=node["metadata"].get("labels") or {},
             ready=is_ready,
             not_ready_because="" if is_ready else reason or "no Ready condition",
-            capacity=status.get("capacity") or {},
-            allocatable=status.get("allocatable") or {},
+            capacity=_amounts(status.get("capacity")),
+            allocatable=_amounts(status.get("allocatable")),
             taints=tuple(
                 Taint(key=t["key"], value=t.get("value") or "", effect=t["effect"]) for t in spec.get("taints") or ()
             ),
@@ -234,13 +234,22 @@ def _extended(containers: Sequence[Json]) -> dict[str, int]:
     return total
 
 
+def _amounts(resources: Json | None) -> dict[str, str]:
+    return {name: str(amount) for name, amount in (resources or {}).items() if amount is not None}
+
+
 def count(quantity: Any) -> int:
     """A count of devices from the API's quantity; 0 for what is not there.
 
     Raises:
         ValueError: it is not a whole number: never read as one.
     """
-    return int(str(quantity)) if quantity not in (None, "") else 0
+    if quantity in (None, ""):
+        return 0
+    text = str(quantity)
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError(f"not a count of devices: {text!r}")
+    return int(text)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,174 @@
+"""The gate's loop, on scripted looks and a clock of our own: it waits, stops, settles, and never passes on doubt."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime, timedelta
+
+from plumbline.gate.message import message
+from plumbline.gate.proof import Proof, differences, digest, identities
+from plumbline.gate.prove import SETTLE_SECONDS, Clock, prove
+from plumbline.gate.reader import Lost
+from plumbline.gate.snapshot import Pod, Snapshot
+from plumbline.gate.verdict import Verdict
+from tests.gate.clusters import CRASH, EFA, EXPECTED, NAMES, crash, node, snapshot, with_pods
+
+START = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
+PLUGIN = "efa-device-plugin"
+Scene = Callable[[float], Snapshot | Lost]
+
+
+class Stage:
+    """A reader whose cluster is a function of the time since the start, in steps of half a second."""
+
+    def __init__(self, scene: Scene, logs: str = "") -> None:
+        self.scene, self.time, self.logs, self.read_logs = scene, 0.0, logs, 0
+        self.clock = Clock(monotonic=lambda: self.time, now=lambda: START + timedelta(seconds=self.time))
+
+    async def looks(self, tick: float) -> AsyncIterator[Snapshot | Lost]:
+        while True:
+            await asyncio.sleep(0)
+            yield self.scene(self.time)
+            self.time += 0.5
+
+    async def once(self) -> Snapshot:
+        raise AssertionError("the gate watches")
+
+    async def log(self, pod: Pod) -> str:
+        self.read_logs += 1
+        return self.logs
+
+
+def run(scene: Scene, logs: str = "") -> tuple[Proof, Stage, list[str]]:
+    stage, said = Stage(scene, logs), list[str]()
+    proof = asyncio.run(prove(EXPECTED, stage, clock=stage.clock, progress=said.append))
+    return proof, stage, said
+
+
+def test_whole_pool_is_proven_once_it_has_held() -> None:
+    proof, stage, said = run(lambda _: snapshot())
+    assert proof.verdict is Verdict.PASS
+    assert proof.seconds == EXPECTED.stable_seconds == stage.time
+    assert set(proof.nodes) == set(NAMES)
+    assert proof.nodes[NAMES[0]].identity["boot id"] == f"boot-of-{NAMES[0]}"
+    assert proof.valid_until == START + timedelta(days=7, seconds=stage.time)
+    assert said[0].startswith("all 3 phases pass; they have to hold for")
+
+
+def test_pool_that_comes_late_is_waited_for() -> None:
+    proof, _, said = run(lambda t: snapshot(nodes=[node(NAMES[0])]) if t < 20 else snapshot())
+    assert proof.verdict is Verdict.PASS
+    assert proof.seconds == 20 + EXPECTED.stable_seconds
+    assert said[0] == "phase 1 of 3, nodes: 1 of 2 nodes Ready"
+
+
+def test_cause_that_does_not_heal_stops_the_gate_at_once_when_every_node_is_known() -> None:
+    pods = with_pods(PLUGIN, {name: {"container": crash("exec format error")} for name in NAMES})
+    proof, stage, _ = run(lambda _: snapshot(pods=pods))
+    assert proof.verdict is Verdict.FAIL
+    assert stage.time == 0
+    assert proof.headline == (
+        f"fabric not proven on pool h100, generation {EXPECTED.generation}: "
+        "2 of 2 nodes fail in phase 2 of 3, plugins, after 0 s"
+    )
+
+
+def test_cause_that_does_not_heal_waits_a_little_to_name_every_node() -> None:
+    bad = {"container": crash("exec format error")}
+    starting = {"container": {"ready": False, "state": {"waiting": {"reason": "ContainerCreating"}}}}
+
+    def scene(t: float) -> Snapshot:
+        return snapshot(pods=with_pods(PLUGIN, {NAMES[0]: bad, NAMES[1]: starting if t < 1 else bad}))
+
+    proof, stage, _ = run(scene)
+    assert stage.time == 1 < SETTLE_SECONDS
+    assert proof.diagnoses[0].nodes == NAMES
+
+
+def test_crash_that_may_heal_is_waited_for_until_the_deadline() -> None:
+    pods = with_pods(PLUGIN, {NAMES[1]: {"container": CRASH}})
+    proof, stage, _ = run(lambda _: snapshot(pods=pods), logs="No valid EFA devices found")
+    assert stage.time == EXPECTED.within_seconds
+    assert proof.verdict is Verdict.FAIL
+    assert "finds no EFA device on its node" in proof.diagnoses[0].cause
+    assert stage.read_logs == 1, "a log is read once for each restart, not at every look"
+
+
+def test_flap_is_seen_and_named() -> None:
+    lost = [node(NAMES[0]), node(NAMES[1], allocatable={EFA: "0"})]
+    proof, _, _ = run(lambda t: snapshot(nodes=lost) if int(t) % 3 == 2 else snapshot())
+    assert proof.verdict is Verdict.FAIL
+    assert proof.diagnoses[0].cause == "devices were advertised and then lost again"
+    assert f"{NAMES[1]}: {EFA} 32 -> 0" in proof.diagnoses[0].evidence[0]
+
+
+def test_unreachable_server_is_unknown_and_never_a_pass() -> None:
+    proof, _, said = run(lambda t: snapshot() if t < 2 else Lost(reason="connection refused"))
+    assert proof.verdict is Verdict.UNKNOWN
+    assert proof.diagnoses[0].evidence == ("connection refused",)
+    assert {phase.verdict for phase in proof.phases} == {Verdict.UNKNOWN}
+    assert said[-1] == "waiting for the API server: connection refused"
+
+
+def test_outage_starts_the_window_anew() -> None:
+    def scene(t: float) -> Snapshot | Lost:
+        return Lost(reason="reset") if 2 <= t < 3 else snapshot()
+
+    proof, stage, _ = run(scene)
+    assert proof.verdict is Verdict.PASS
+    assert stage.time == 3 + EXPECTED.stable_seconds
+
+
+def test_phase_without_a_cause_at_the_deadline_says_so() -> None:
+    starting = {"container": {"ready": False, "state": {"waiting": {"reason": "ContainerCreating"}}}}
+    proof, _, _ = run(lambda _: snapshot(pods=with_pods(PLUGIN, {NAMES[1]: starting})))
+    assert proof.verdict is Verdict.UNKNOWN
+    assert proof.diagnoses[0].nodes == (NAMES[1],)
+    assert "proof.within" in proof.diagnoses[0].fix
+
+
+def test_cancelled_gate_ends_as_unknown() -> None:
+    async def cancel() -> Proof:
+        stage, cancelled = Stage(lambda _: snapshot(nodes=[])), asyncio.Event()
+        asyncio.get_running_loop().call_later(0.05, cancelled.set)
+        stage.clock = Clock(monotonic=lambda: 0.0, now=lambda: START)
+        return await prove(EXPECTED, stage, clock=stage.clock, cancelled=cancelled)
+
+    proof = asyncio.run(cancel())
+    assert proof.verdict is Verdict.UNKNOWN
+    assert "the gate was cancelled" in proof.headline
+
+
+def test_deadline_holds_even_when_the_reader_hangs() -> None:
+    class Hanging(Stage):
+        async def looks(self, tick: float) -> AsyncIterator[Snapshot | Lost]:
+            await asyncio.sleep(3600)
+            yield snapshot()
+
+    expected = EXPECTED.model_copy(update={"within_seconds": 0.05})
+    proof = asyncio.run(prove(expected, Hanging(lambda _: snapshot())))
+    assert proof.verdict is Verdict.UNKNOWN
+
+
+def test_record_survives_the_state_and_newer_fields_are_ignored() -> None:
+    proof, _, _ = run(lambda _: snapshot())
+    recorded = proof.model_dump(mode="json", by_alias=True)
+    assert Proof.model_validate({**recorded, "ofALaterVersion": 1}) == proof
+
+
+def test_reboot_and_replacement_are_differences_in_words() -> None:
+    proof, _, _ = run(lambda _: snapshot())
+    rebooted = snapshot(nodes=[node(NAMES[0], info={"bootID": "other"}), node("ip-10-20-1-99")])
+    identity = identities(rebooted)
+    assert digest(EXPECTED, identity) != proof.digest
+    lines = differences(proof, identity)
+    assert f"{NAMES[1]}: gone since the proof" in lines
+    assert "ip-10-20-1-99: new since the proof" in lines
+    assert f"{NAMES[0]}: boot id was boot-of-{NAMES[0]}, is other" in [line.split(";")[0] for line in lines]
+
+
+def test_message_reads_from_top_to_bottom() -> None:
+    pods = with_pods(PLUGIN, {name: {"container": crash("exec format error")} for name in NAMES})
+    proof, _, _ = run(lambda _: snapshot(pods=pods))
+    lines = message(proof.headline, proof.diagnoses, proof.warnings).splitlines()
+    starts = ("fabric not", "  cause (cer", "    Daemon", "    ip-10", "    vpc", "  fix: ", "  left as", "  evidence")
+    assert [line.startswith(start) for line, start in zip(lines, starts, strict=True)] == [True] * len(starts)
