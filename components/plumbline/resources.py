@@ -1,6 +1,5 @@
 """The resources of our own provider, as Pulumi programs see them. Their type names are an interface."""
 
-import json
 from collections.abc import Mapping, Sequence
 
 import pulumi
@@ -12,10 +11,22 @@ from plumbline.plan.labels import EKS_NODE_GROUP
 
 
 class Provider(pulumi.ProviderResource):
-    """Our provider, told which generation each pool is declared to have, so that a guard knows what is retired."""
+    """Our provider. It has nothing to configure, so nothing can replace it."""
 
-    def __init__(self, name: str, generations: Mapping[str, str], opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("plumbline", name, {"generations": json.dumps(generations, sort_keys=True)}, opts)
+    def __init__(self, name: str, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("plumbline", name, {}, opts)
+
+
+class Declaration(pulumi.CustomResource):
+    """Which generation each pool is declared to have, so that a guard knows what is retired.
+
+    It has to depend on nothing: the provider must hear of it before anything can fail.
+    """
+
+    def __init__(
+        self, name: str, site: str, generations: Mapping[str, str], opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("plumbline:index:Declaration", name, {"site": site, "generations": dict(generations)}, opts)
 
 
 class FabricGate(pulumi.CustomResource):

@@ -11,7 +11,7 @@ from plumbline.aws.network import AwsNetwork
 from plumbline.aws.pool import AwsPool
 from plumbline.kubernetes.plugins import DevicePlugins
 from plumbline.plan import SitePlan
-from plumbline.resources import FabricGate, Provider
+from plumbline.resources import Declaration, FabricGate, Provider
 
 
 class AwsSite(pulumi.ComponentResource):
@@ -44,7 +44,8 @@ class AwsSite(pulumi.ComponentResource):
         plugins = DevicePlugins(
             f"{name}-plugins", plan.plugins, pulumi.ResourceOptions(parent=self, providers=[self.kubernetes])
         )
-        prover = Provider(f"{name}-prover", plan.generations, child)
+        prover = Provider(f"{name}-prover", child)
+        Declaration(name, plan.name, plan.generations, pulumi.ResourceOptions(parent=self, provider=prover))
         self.pools = {
             pool.name: AwsPool(
                 pool.full_name,

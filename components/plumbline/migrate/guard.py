@@ -57,29 +57,35 @@ class Declared:
     """Pools and generations whose gate passed, or holds a valid proof, in this run."""
 
 
-def refusal_by_declaration(guard: GuardInputs, declared: Declared) -> str | None:
-    """Why the declaration keeps the generation, in words; None if it does not.
+def refusal_by_declaration(pool: str, generation: str, declared: Declared) -> str | None:
+    """Why the declaration keeps the generation of a pool, in words; None if it does not.
 
     A generation goes for one of three reasons: everything is destroyed, its pool is no longer declared, or another
     generation took its place. In the last case only a proof of that other one lets it go: with `--continue-on-error`
     the engine deletes the old one even though the new one failed.
     """
-    current = declared.generations.get(guard.pool)
-    if not declared.program_ran or current is None:
-        return None
-    if current == guard.generation:
+    current = declared.generations.get(pool)
+    if declared.program_ran and current == generation:
         return (
-            f"{guard.label} is kept: it is still declared, and only its resource moved or its provider was replaced\n"
+            f"pool {pool}, generation {generation} is kept: it is still declared, and only its resource moved or its "
+            f"provider was replaced\n"
             f"  fix: add an alias for what was renamed or moved; to really delete the pool, remove it from the stack's "
-            f"file, or run `pulumi destroy`"
+            f"file, or run `pulumi destroy` without --run-program"
         )
-    if (guard.pool, current) not in declared.proven:
-        return (
-            f"{guard.label} is kept: its successor, generation {current}, was not proven in this update\n"
-            f"  fix: see why the gate of {current} did not pass, mend it, and run `pulumi up` again; or turn the "
-            f"stack's file back to keep {guard.generation}"
-        )
-    return None
+    return refusal_before_successor(pool, generation, declared)
+
+
+def refusal_before_successor(pool: str, generation: str, declared: Declared) -> str | None:
+    """Why a generation waits for the one that is declared now; None if that one is proven, or there is none."""
+    current = declared.generations.get(pool)
+    if not declared.program_ran or current is None or (pool, current) in declared.proven:
+        return None
+    return (
+        f"pool {pool}, generation {generation} is kept: the declared generation, {current}, was not proven in this "
+        f"update\n"
+        f"  fix: see why the gate of {current} did not pass, mend it, and run `pulumi up` again; or turn the stack's "
+        f"file back to what {generation} was built from"
+    )
 
 
 def training_pods(guard: GuardInputs, nodes: Collection[str], pods: Collection[Pod]) -> list[Pod]:

@@ -10,6 +10,7 @@ from pulumi.runtime.proto import provider_pb2_grpc
 
 from plumbline.provider.engine import EngineLog, engine_is_gone
 from plumbline.provider.servicer import Servicer
+from plumbline.provider.session import Session
 
 _MESSAGE_BYTES = 400 * 1024 * 1024
 """What the engine itself allows for one message."""
@@ -22,9 +23,10 @@ async def serve(engine: str) -> None:
         engine: the engine's address, where its log is served.
     """
     parent = os.getppid()
+    session = Session.of_engine(parent)
     options = [("grpc.max_receive_message_length", _MESSAGE_BYTES), ("grpc.max_send_message_length", _MESSAGE_BYTES)]
     server = grpc.aio.server(options=options)
-    provider_pb2_grpc.add_ResourceProviderServicer_to_server(Servicer(EngineLog(engine)), server)
+    provider_pb2_grpc.add_ResourceProviderServicer_to_server(Servicer(EngineLog(engine), session), server)
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
     print(port, flush=True)

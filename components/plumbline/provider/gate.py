@@ -16,7 +16,8 @@ from plumbline.gate.reader import ClusterReader
 from plumbline.gate.snapshot import Snapshot
 from plumbline.gate.verdict import Verdict
 from plumbline.kubernetes.connection import Unreachable
-from plumbline.provider.resource import Outcome, Values, failures
+from plumbline.migrate.guard import refusal_before_successor
+from plumbline.provider.resource import Outcome, Refused, Values, changed_inputs, failures
 from plumbline.provider.session import Session
 from plumbline.provider.wire import UNKNOWN
 
@@ -43,18 +44,15 @@ class FabricGate:
 
     def changes(self, inputs: Values, old_inputs: Values, state: Values) -> dict[str, str]:
         """Other inputs, no proof, or one that is too old."""
-        changed = {
-            key: "declared otherwise"
-            for key in sorted({*inputs, *old_inputs})
-            if inputs.get(key) != old_inputs.get(key)
-        }
+        changed = changed_inputs(inputs, old_inputs)
         proof = _proof(state)
         if proof is None or not proof.proven:
             changed["proof"] = "not proven yet"
         elif proof.expired(self._now()):
             changed["proof"] = f"the proof of {proof.at:%Y-%m-%d %H:%M} UTC is too old"
-        if not changed:
-            self._session.proven.add((inputs["pool"], inputs["generation"]))
+        pool, generation = str(inputs["pool"]), str(inputs["generation"])
+        if not changed and not self._session.doubted(pool, generation):
+            self._session.judge(pool, generation, proven=True)
         return changed
 
     def preview(self, inputs: Values) -> Values:
@@ -73,8 +71,7 @@ class FabricGate:
         expected = PoolExpectation.from_inputs(inputs)
         reader = ClusterReader(inputs["kubeconfig"], expected)
         proof = await prove(expected, reader, cancelled=self._session.cancelled, progress=say)
-        if proof.proven:
-            self._session.proven.add((expected.pool, expected.generation))
+        self._session.judge(expected.pool, expected.generation, proof.proven)
         failure = None if proof.proven else message(proof.headline, proof.diagnoses, proof.warnings)
         return Outcome(id=id_, properties=_properties(inputs, proof), inputs=inputs, failure=failure)
 
@@ -95,10 +92,23 @@ class FabricGate:
                 f"unknown whether {expected.label} is still as it was proven: {lost}\n"
                 f"  its recorded proof is kept; the next `pulumi up` proves it again"
             )
+        if failure:
+            self._session.judge(expected.pool, expected.generation, proven=False)
         return Outcome(id=id_, properties=state, inputs=inputs, failure=failure)
 
     async def delete(self, id_: str, state: Values, say: Callable[[str], None]) -> None:
-        """Nothing is left in the cluster by these phases, and a gate never stands in the way of a deletion."""
+        """Nothing is left in the cluster by these phases.
+
+        `pulumi destroy` is never stopped here. An update is, in one case: what depends on the old generation's gate
+        and waits for a new one that failed would be left without what it depends on. With `--continue-on-error`,
+        engine 3.274.1 then writes a state that it cannot read any more.
+
+        Raises:
+            Refused: the declared generation of the pool was not proven in this update.
+        """
+        pool, generation = str(state.get("pool")), str(state.get("generation"))
+        if refusal := refusal_before_successor(pool, generation, self._session.declared):
+            raise Refused(refusal)
 
 
 def _properties(inputs: Values, proof: Proof) -> dict[str, Any]:

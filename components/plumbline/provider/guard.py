@@ -20,7 +20,7 @@ from plumbline.migrate.guard import (
     refusal_unseen,
     training_pods,
 )
-from plumbline.provider.resource import Outcome, Refused, Values, failures
+from plumbline.provider.resource import Outcome, Refused, Values, changed_inputs, failures
 from plumbline.provider.session import Session
 
 _POLL_SECONDS = 1.0
@@ -45,11 +45,7 @@ class RetireGuard:
 
     def changes(self, inputs: Values, old_inputs: Values, state: Values) -> dict[str, str]:
         """Other inputs."""
-        return {
-            key: "declared otherwise"
-            for key in sorted({*inputs, *old_inputs})
-            if inputs.get(key) != old_inputs.get(key)
-        }
+        return changed_inputs(inputs, old_inputs)
 
     def preview(self, inputs: Values) -> Values:
         """Its inputs are all there is."""
@@ -70,7 +66,7 @@ class RetireGuard:
     async def delete(self, id_: str, state: Values, say: Callable[[str], None]) -> None:
         """Let the generation go, or say why not. Raises: Refused."""
         guard = GuardInputs.from_inputs(state)
-        if refusal := refusal_by_declaration(guard, self._session.declared):
+        if refusal := refusal_by_declaration(guard.pool, guard.generation, self._session.declared):
             raise Refused(refusal)
         try:
             async with connect(state["kubeconfig"]) as connection:

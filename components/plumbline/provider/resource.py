@@ -60,3 +60,9 @@ class Resource(Protocol):
 def failures(error: ValidationError) -> dict[str, str]:
     """A pydantic error as property paths and reasons."""
     return {".".join(str(part) for part in each["loc"]): each["msg"] for each in error.errors()}
+
+
+def changed_inputs(inputs: Values, old_inputs: Values) -> dict[str, str]:
+    """The inputs that are declared otherwise than they were."""
+    names = sorted({*inputs, *old_inputs})
+    return {name: "declared otherwise" for name in names if inputs.get(name) != old_inputs.get(name)}

@@ -12,6 +12,7 @@ from google.protobuf import empty_pb2
 from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc
 
 from plumbline import __version__
+from plumbline.provider.declaration import Declaration
 from plumbline.provider.engine import EngineLog
 from plumbline.provider.gate import FabricGate
 from plumbline.provider.guard import RetireGuard
@@ -25,12 +26,13 @@ Context = grpc.aio.ServicerContext[Any, Any]
 class Servicer(provider_pb2_grpc.ResourceProviderServicer):
     """One engine's provider. Replies ask for a refresh before each update, so that a gate is read anew every time."""
 
-    def __init__(self, log: EngineLog) -> None:
-        self._session = Session()
+    def __init__(self, log: EngineLog, session: Session) -> None:
+        self._session = session
         self._log = log
         self._kinds: Mapping[str, Resource] = {
-            "plumbline:index:FabricGate": FabricGate(self._session),
-            "plumbline:index:RetireGuard": RetireGuard(self._session),
+            "plumbline:index:Declaration": Declaration(session),
+            "plumbline:index:FabricGate": FabricGate(session),
+            "plumbline:index:RetireGuard": RetireGuard(session),
         }
 
     # --- the provider itself -------------------------------------------------------------------------------------
@@ -59,21 +61,17 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
         return provider_pb2.GetSchemaResponse(schema=json.dumps(schema))
 
     async def CheckConfig(self, request: provider_pb2.CheckRequest, context: Context) -> provider_pb2.CheckResponse:
-        """Only a program registers a provider: a plain `pulumi destroy` configures it from the state."""
-        self._session.program_ran = True
+        """There is nothing to configure."""
         return provider_pb2.CheckResponse(inputs=request.news)
 
     async def DiffConfig(self, request: provider_pb2.DiffRequest, context: Context) -> provider_pb2.DiffResponse:
-        """Another declaration is an update in place: a replaced provider would replace every gate and guard."""
-        changed = decode(request.news) != decode(request.old_inputs or request.olds)
-        return _diff({"generations": "declared otherwise"} if changed else {})
+        """Never a replacement: a replaced provider would replace every gate and guard."""
+        return provider_pb2.DiffResponse(changes=provider_pb2.DiffResponse.DIFF_NONE)
 
     async def Configure(
         self, request: provider_pb2.ConfigureRequest, context: Context
     ) -> provider_pb2.ConfigureResponse:
-        """Learn what the program declares."""
-        generations = decode(request.args).get("generations") or "{}"
-        self._session.generations = json.loads(generations) if isinstance(generations, str) else dict(generations)
+        """There is nothing to configure."""
         return provider_pb2.ConfigureResponse(acceptSecrets=True, supportsPreview=True)
 
     async def Cancel(self, request: empty_pb2.Empty, context: Context) -> empty_pb2.Empty:
