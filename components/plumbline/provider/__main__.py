@@ -15,6 +15,9 @@ from plumbline.provider.session import Session
 _MESSAGE_BYTES = 400 * 1024 * 1024
 """What the engine itself allows for one message."""
 
+_GRACE_SECONDS = 2.0
+"""For gates that run to record that they were cancelled."""
+
 
 async def serve(engine: str) -> None:
     """Serve one engine until it ends.
@@ -32,13 +35,15 @@ async def serve(engine: str) -> None:
     print(port, flush=True)
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
-    # Ctrl-C reaches the whole process group. The engine answers it with Cancel, and ends this process afterwards.
-    loop.add_signal_handler(signal.SIGINT, lambda: None)
-    loop.add_signal_handler(signal.SIGTERM, ended.set)
+    # SIGINT is how the engine asks a plugin to end: Ctrl-C in a terminal comes as Cancel, for plugins have a process
+    # group of their own.
+    for ending in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(ending, ended.set)
     gone = asyncio.create_task(engine_is_gone(parent))
     gone.add_done_callback(lambda _: ended.set())
     await ended.wait()
-    await server.stop(grace=0)
+    session.cancelled.set()
+    await server.stop(_GRACE_SECONDS)
 
 
 def main() -> None:

@@ -1,0 +1,1 @@
+"""The pinned tools of the rehearsal, and how they are got."""
