@@ -130,3 +130,7 @@ def _show_details(console: Console, each: GateReport) -> None:
 def main() -> None:
     """Entry point."""
     app()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,11 @@
+"""The simulated AWS: a Pulumi provider that keeps resources, and refuses what AWS refuses, at AWS's stage."""
+
+from twin.aws.provider import AwsServicer
+from twin.world import World
+
+__all__ = ["servicer"]
+
+
+def servicer(world: World) -> AwsServicer:
+    """The provider's servicer for a world."""
+    return AwsServicer(world)

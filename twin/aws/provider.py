@@ -1,0 +1,237 @@
+"""The engine's protocol for the simulated AWS. One servicer answers all engine-side instances, each by its region."""
+
+import json
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+import grpc
+from google.protobuf import empty_pb2, struct_pb2
+from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc, status_pb2
+
+from twin.aws.facts import account
+from twin.aws.kinds import KINDS, Call, Kind, Values, preview_of
+from twin.aws.node_groups import NODE_GROUP, Kept
+from twin.aws.refusal import Refusal
+from twin.aws.wire import UNKNOWN, decode, encode
+from twin.world import World
+
+Context = grpc.aio.ServicerContext[Any, Any]
+VERSION = "7.51.1"
+_ALL: Mapping[str, Kind] = {**KINDS, NODE_GROUP.token: NODE_GROUP}
+
+
+class AwsServicer(provider_pb2_grpc.ResourceProviderServicer):
+    """Serves every instance of the provider in every engine of a rehearsal."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._regions: dict[str, str] = {}
+
+    # --- the provider itself -------------------------------------------------------------------------------------
+
+    async def Handshake(
+        self, request: provider_pb2.ProviderHandshakeRequest, context: Context
+    ) -> provider_pb2.ProviderHandshakeResponse:
+        """What both sides can do."""
+        return provider_pb2.ProviderHandshakeResponse(accept_secrets=True)
+
+    async def Attach(self, request: plugin_pb2.PluginAttach, context: Context) -> empty_pb2.Empty:
+        """An engine that found this by PULUMI_DEBUG_PROVIDERS."""
+        return empty_pb2.Empty()
+
+    async def GetPluginInfo(self, request: empty_pb2.Empty, context: Context) -> plugin_pb2.PluginInfo:
+        """The version whose SDK is locked."""
+        return plugin_pb2.PluginInfo(version=VERSION)
+
+    async def GetSchema(
+        self, request: provider_pb2.GetSchemaRequest, context: Context
+    ) -> provider_pb2.GetSchemaResponse:
+        """Names only."""
+        return provider_pb2.GetSchemaResponse(schema=json.dumps({"name": "aws", "version": VERSION}))
+
+    async def CheckConfig(self, request: provider_pb2.CheckRequest, context: Context) -> provider_pb2.CheckResponse:
+        """A region is needed, as the real provider needs one."""
+        config, _ = decode(request.news)
+        metadata = _metadata(context)
+        region = config.get("region") or metadata.get("env-aws-region") or metadata.get("env-aws-default-region")
+        if not region:
+            failure = provider_pb2.CheckFailure(
+                property="region", reason="missing required configuration key aws:region"
+            )
+            return provider_pb2.CheckResponse(inputs=request.news, failures=[failure])
+        if region != UNKNOWN and region not in account().zones:
+            reason = f"invalid AWS Region: {region}; the rehearsal's account has {', '.join(account().zones)}"
+            failure = provider_pb2.CheckFailure(property="region", reason=reason)
+            return provider_pb2.CheckResponse(inputs=request.news, failures=[failure])
+        return provider_pb2.CheckResponse(inputs=request.news)
+
+    async def DiffConfig(self, request: provider_pb2.DiffRequest, context: Context) -> provider_pb2.DiffResponse:
+        """Another region is another provider."""
+        old, new = decode(request.old_inputs)[0], decode(request.news)[0]
+        changed = sorted(key for key in {*old, *new} - {"version"} if old.get(key) != new.get(key))
+        kinds = provider_pb2.DiffResponse
+        return provider_pb2.DiffResponse(
+            changes=kinds.DIFF_SOME if changed else kinds.DIFF_NONE,
+            diffs=changed,
+            replaces=[key for key in changed if key == "region"],
+        )
+
+    async def Configure(
+        self, request: provider_pb2.ConfigureRequest, context: Context
+    ) -> provider_pb2.ConfigureResponse:
+        """Learn the region of this instance."""
+        config, _ = decode(request.args)
+        metadata = _metadata(context)
+        region = config.get("region") or metadata.get("env-aws-region") or metadata.get("env-aws-default-region")
+        self._regions[metadata.get("plumbline-instance", "")] = str(region)
+        return provider_pb2.ConfigureResponse(acceptSecrets=True, supportsPreview=True)
+
+    async def Cancel(self, request: empty_pb2.Empty, context: Context) -> empty_pb2.Empty:
+        """Operations here are short: they end by themselves."""
+        return empty_pb2.Empty()
+
+    async def Invoke(self, request: provider_pb2.InvokeRequest, context: Context) -> provider_pb2.InvokeResponse:
+        """A few data sources."""
+        region = self._region(context, {})
+        zones = account().zones[region]
+        answers: dict[str, Values] = {
+            "aws:index/getCallerIdentity:getCallerIdentity": {
+                "accountId": account().id,
+                "arn": f"arn:aws:iam::{account().id}:user/rehearsal",
+                "id": account().id,
+                "userId": "AIDAREHEARSAL",
+            },
+            "aws:index/getRegion:getRegion": {"id": region, "name": region, "region": region},
+            "aws:index/getPartition:getPartition": {"id": "aws", "partition": "aws", "dnsSuffix": "amazonaws.com"},
+            "aws:index/getAvailabilityZones:getAvailabilityZones": {
+                "id": region,
+                "names": list(zones),
+                "zoneIds": list(zones.values()),
+                "region": region,
+            },
+        }
+        if request.tok not in answers:
+            text = f"the rehearsal does not simulate {request.tok}; it simulates {', '.join(answers)}"
+            await context.abort(grpc.StatusCode.UNIMPLEMENTED, text)
+        answer: dict[str, Any] = {"return": encode(answers[request.tok])}  # a name that Python keeps for itself
+        return provider_pb2.InvokeResponse(**answer)
+
+    # --- resources -----------------------------------------------------------------------------------------------
+
+    async def Check(self, request: provider_pb2.CheckRequest, context: Context) -> provider_pb2.CheckResponse:
+        """What is missing; and a physical name where the program gives none, kept from then on."""
+        kind = await self._kind(request.urn, context)
+        inputs, secret = decode(request.news)
+        olds, _ = decode(request.olds)
+        if kind.named and not inputs.get(kind.named) and not inputs.get(f"{kind.named}Prefix"):
+            inputs[kind.named] = olds.get(kind.named) or f"{request.urn.split('::')[-1]}-{secrets.token_hex(4)[:7]}"
+        failures = [
+            provider_pb2.CheckFailure(
+                property=name, reason=f'Missing required argument. The argument "{name}" is required'
+            )
+            for name in kind.required
+            if inputs.get(name) in (None, "", [])
+        ]
+        return provider_pb2.CheckResponse(inputs=encode(inputs, secret), failures=failures)
+
+    async def Diff(self, request: provider_pb2.DiffRequest, context: Context) -> provider_pb2.DiffResponse:
+        """Compare what was asked for with what is asked for."""
+        kind = await self._kind(request.urn, context)
+        old, new = decode(request.old_inputs)[0], decode(request.news)[0]
+        ignored = set(request.ignoreChanges)
+        changed = sorted(name for name in {*old, *new} - ignored if _plain(old.get(name)) != _plain(new.get(name)))
+        kinds = provider_pb2.DiffResponse
+        return provider_pb2.DiffResponse(
+            changes=kinds.DIFF_SOME if changed else kinds.DIFF_NONE,
+            diffs=changed,
+            replaces=[name for name in changed if name in kind.replaces],
+        )
+
+    async def Create(self, request: provider_pb2.CreateRequest, context: Context) -> provider_pb2.CreateResponse:
+        """Make it, or refuse as AWS does."""
+        kind = await self._kind(request.urn, context)
+        inputs, secret = decode(request.properties)
+        if request.preview:
+            return provider_pb2.CreateResponse(properties=encode(preview_of(kind, inputs), secret))
+        try:
+            id_, outputs = await kind.create(self._call(kind, inputs, context))
+        except Refusal as refusal:
+            await context.abort(grpc.StatusCode.UNKNOWN, str(refusal))
+            raise
+        except Kept as kept:
+            await _abort_kept(context, kept, request.properties)
+            raise
+        return provider_pb2.CreateResponse(id=id_, properties=encode(outputs, secret))
+
+    async def Read(self, request: provider_pb2.ReadRequest, context: Context) -> provider_pb2.ReadResponse:
+        """The truth; an empty id for what is gone."""
+        kind = await self._kind(request.urn, context)
+        inputs, secret = decode(request.inputs)
+        outputs = await kind.read(self._call(kind, inputs, context), request.id)
+        if outputs is None:
+            return provider_pb2.ReadResponse()
+        return provider_pb2.ReadResponse(
+            id=request.id, properties=encode(outputs, secret), inputs=encode(inputs or outputs, secret)
+        )
+
+    async def Update(self, request: provider_pb2.UpdateRequest, context: Context) -> provider_pb2.UpdateResponse:
+        """Change it in place."""
+        kind = await self._kind(request.urn, context)
+        inputs, secret = decode(request.news)
+        state, _ = decode(request.olds)
+        if request.preview:
+            return provider_pb2.UpdateResponse(properties=encode({**state, **inputs}, secret))
+        try:
+            outputs = await kind.update(self._call(kind, inputs, context), request.id, state)
+        except Refusal as refusal:
+            await context.abort(grpc.StatusCode.UNKNOWN, str(refusal))
+            raise
+        except Kept as kept:
+            await _abort_kept(context, kept, request.news)
+            raise
+        return provider_pb2.UpdateResponse(properties=encode(outputs, secret))
+
+    async def Delete(self, request: provider_pb2.DeleteRequest, context: Context) -> empty_pb2.Empty:
+        """Take it away, unless something holds it."""
+        kind = await self._kind(request.urn, context)
+        try:
+            await kind.delete(self._call(kind, decode(request.properties)[0], context), request.id)
+        except Refusal as refusal:
+            await context.abort(grpc.StatusCode.UNKNOWN, str(refusal))
+        return empty_pb2.Empty()
+
+    async def _kind(self, urn: str, context: Context) -> Kind:
+        token = urn.split("::")[2].split("$")[-1]
+        if token not in _ALL:
+            text = f"the rehearsal does not simulate {token}; it simulates {', '.join(sorted(_ALL))}"
+            await context.abort(grpc.StatusCode.UNIMPLEMENTED, text)
+        return _ALL[token]
+
+    def _call(self, kind: Kind, inputs: Values, context: Context) -> Call:
+        return Call(world=self._world, region=self._region(context, inputs), kind=kind, inputs=inputs)
+
+    def _region(self, context: Context, inputs: Values) -> str:
+        """Of the resource, or of the provider's instance."""
+        return str(inputs.get("region") or self._regions[_metadata(context).get("plumbline-instance", "")])
+
+
+def _metadata(context: Context) -> dict[str, str]:
+    return {str(key): str(value) for key, value in context.invocation_metadata() or ()}
+
+
+def _plain(value: Any) -> Any:
+    """Without what says nothing: empty parts are as good as absent ones."""
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in value.items() if each not in (None, [], {})} or None
+    return [_plain(each) for each in value] or None if isinstance(value, list) else value
+
+
+async def _abort_kept(context: Context, kept: Kept, inputs: struct_pb2.Struct) -> None:
+    """As the Terraform bridge ends a create that failed after the resource was made."""
+    detail = provider_pb2.ErrorResourceInitFailed(
+        id=kept.id, properties=encode(kept.outputs), inputs=inputs, reasons=[str(kept)]
+    )
+    status = status_pb2.Status(code=int(grpc.StatusCode.UNKNOWN.value[0]), message=str(kept))
+    status.details.add().Pack(detail)
+    await context.abort(grpc.StatusCode.UNKNOWN, str(kept), (("grpc-status-details-bin", status.SerializeToString()),))

@@ -1,0 +1,36 @@
+"""How AWS says no."""
+
+import uuid
+
+
+class Refusal(Exception):
+    """An API error, in the words that the provider passes on from AWS."""
+
+    def __init__(self, operation: str, code: str, message: str, *, what: str = "") -> None:
+        service = "EKS" if operation in _EKS else "IAM" if operation in _IAM else "EC2"
+        doing = f"{what}: " if what else ""
+        super().__init__(
+            f"{doing}operation error {service}: {operation}, https response error StatusCode: 400, "
+            f"RequestID: {uuid.uuid4()}, api error {code}: {message}"
+        )
+        self.code = code
+
+
+_EKS = {"CreateCluster", "DeleteCluster", "CreateNodegroup", "UpdateNodegroupConfig", "UpdateNodegroupVersion"}
+_IAM = {"CreateRole", "DeleteRole", "AttachRolePolicy"}
+
+
+class LaunchFailure(Exception):
+    """Instances that could not be launched, or did not join: the node group fails, and is kept."""
+
+    def __init__(self, code: str, message: str, resources: list[str]) -> None:
+        super().__init__(f"{', '.join(resources)}: {code}: {message}")
+        self.code = code
+
+
+class Invalid(Exception):
+    """Inputs that the provider itself refuses, before AWS is asked: property path and reason."""
+
+    def __init__(self, failures: dict[str, str]) -> None:
+        super().__init__("; ".join(f"{path}: {reason}" for path, reason in failures.items()))
+        self.failures = failures

@@ -1,0 +1,248 @@
+"""A real control plane on loopback: etcd, API server, controller manager, scheduler."""
+
+import asyncio
+import base64
+import json
+import socket
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import trustme
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from tools import toolbox
+from twin.processes import Supervised
+
+_READY_SECONDS = 60.0
+_SERVICES = "10.100.0.0/16"
+
+
+class PlaneFailed(Exception):
+    """The control plane did not become ready; the message says which process ended, and where its log is."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Webhook:
+    """Where the API server has tokens checked."""
+
+    url: str
+    certificate_authority_pem: str
+
+
+class ControlPlane:
+    """One cluster's control plane, in a folder of its own; its processes outlive the daemon that started them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._ports_file = folder / "ports.json"
+        parts = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
+        self._processes = {name: Supervised(name, folder / f"{name}.pid") for name in parts}
+
+    # --- what others need ----------------------------------------------------------------------------------------
+
+    @property
+    def endpoint(self) -> str:
+        """Address of the API server."""
+        return f"https://127.0.0.1:{self._ports()['api']}"
+
+    @property
+    def certificate_authority_pem(self) -> str:
+        """By which the API server's certificate is checked."""
+        return (self.folder / "ca.pem").read_text("utf-8")
+
+    def kubeconfig(self) -> dict[str, Any]:
+        """For an administrator, with a client certificate."""
+        ca = base64.b64encode(self.certificate_authority_pem.encode()).decode()
+        pem = (self.folder / "admin.pem").read_bytes()
+        key = (self.folder / "admin.key").read_bytes()
+        user = {
+            "client-certificate-data": base64.b64encode(pem).decode(),
+            "client-key-data": base64.b64encode(key).decode(),
+        }
+        return {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "rehearsal", "cluster": {"server": self.endpoint, "certificate-authority-data": ca}}],
+            "users": [{"name": "admin", "user": user}],
+            "contexts": [{"name": "rehearsal", "context": {"cluster": "rehearsal", "user": "admin"}}],
+            "current-context": "rehearsal",
+        }
+
+    async def start(self, webhook: Webhook) -> None:
+        """Start what does not run, and return when the API server is ready.
+
+        Raises:
+            PlaneFailed: it did not come up.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not (self.folder / "ca.pem").exists():
+            self._issue_certificates()
+        self._write_webhook(webhook)
+        (self.folder / "kubeconfig").write_text(json.dumps(self.kubeconfig()), "utf-8")
+        (self.folder / "kubeconfig").chmod(0o600)
+        self._launch("etcd", self._etcd())
+        self._launch("kube-apiserver", self._api_server())
+        await self._ready()
+        self._launch("kube-controller-manager", self._controller_manager())
+        self._launch("kube-scheduler", self._scheduler())
+
+    def stop(self) -> list[str]:
+        """End everything. Returns the names of what ran."""
+        order = ("kube-scheduler", "kube-controller-manager", "kube-apiserver", "etcd")
+        return [name for name in order if self._processes[name].stop(2.0)]
+
+    async def cut_off(self) -> None:
+        """The fault `api-server-unreachable`: connections are refused."""
+        await asyncio.to_thread(self._processes["kube-apiserver"].stop, 0.2)
+
+    async def bring_back(self) -> None:
+        """Undo `cut_off`."""
+        if self._processes["kube-apiserver"].process() is None:
+            self._launch("kube-apiserver", self._api_server())
+            await self._ready()
+
+    # --- how it is made ------------------------------------------------------------------------------------------
+
+    def _launch(self, name: str, arguments: list[str]) -> None:
+        command = [str(toolbox.bin_folder() / name), *arguments]
+        self._processes[name].start(command, self.folder / "logs" / f"{name}.log")
+
+    async def _ready(self) -> None:
+        context = ssl.create_default_context(cadata=self.certificate_authority_pem)
+        context.load_cert_chain(self.folder / "admin.pem", self.folder / "admin.key")
+        deadline = asyncio.get_running_loop().time() + _READY_SECONDS
+        async with httpx2.AsyncClient(verify=context, trust_env=False) as client:
+            while True:
+                try:
+                    if (await client.get(f"{self.endpoint}/readyz", timeout=2)).is_success:
+                        return
+                except httpx2.HTTPError:
+                    pass
+                self._check_alive("etcd", "kube-apiserver")
+                if asyncio.get_running_loop().time() > deadline:
+                    raise PlaneFailed(f"no API server within {_READY_SECONDS:.0f} s; logs: {self.folder / 'logs'}")
+                await asyncio.sleep(0.1)
+
+    def _check_alive(self, *names: str) -> None:
+        for name in names:
+            if self._processes[name].process() is None:
+                log = self.folder / "logs" / f"{name}.log"
+                tail = "\n".join(log.read_text("utf-8", "replace").splitlines()[-5:])
+                raise PlaneFailed(f"{name} ended at its start:\n{tail}\nwhole log: {log}")
+
+    def _ports(self) -> dict[str, int]:
+        """Ports, chosen once: the processes and the kubeconfigs of a plane outlive its daemon."""
+        if not self._ports_file.exists():
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            names = ("etcd", "peer", "api", "controllers", "scheduler")
+            self._ports_file.write_text(json.dumps(dict(zip(names, free_ports(len(names)), strict=True))), "utf-8")
+        ports: dict[str, int] = json.loads(self._ports_file.read_text("utf-8"))
+        return ports
+
+    def _issue_certificates(self) -> None:
+        authority = trustme.CA(organization_name="Plumbline rehearsal")
+        server = authority.issue_cert("127.0.0.1", "localhost", "kubernetes.default.svc", common_name="kube-apiserver")
+        admin = authority.issue_cert(
+            "admin.rehearsal", common_name="rehearsal-admin", organization_name="system:masters"
+        )
+        for name, certificate in (("server", server), ("admin", admin)):
+            (self.folder / f"{name}.pem").write_bytes(b"".join(pem.bytes() for pem in certificate.cert_chain_pems))
+            (self.folder / f"{name}.key").write_bytes(certificate.private_key_pem.bytes())
+        key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        form = serialization.PrivateFormat.PKCS8
+        pem = key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())
+        (self.folder / "accounts.key").write_bytes(pem)
+        for file in self.folder.glob("*.key"):
+            file.chmod(0o600)
+        authority.cert_pem.write_to_path(self.folder / "ca.pem")
+
+    def _write_webhook(self, webhook: Webhook) -> None:
+        ca = base64.b64encode(webhook.certificate_authority_pem.encode()).decode()
+        config = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "iam", "cluster": {"server": webhook.url, "certificate-authority-data": ca}}],
+            "users": [{"name": "api-server"}],
+            "contexts": [{"name": "webhook", "context": {"cluster": "iam", "user": "api-server"}}],
+            "current-context": "webhook",
+        }
+        (self.folder / "webhook.json").write_text(json.dumps(config), "utf-8")
+
+    def _etcd(self) -> list[str]:
+        ports = self._ports()
+        client, peer = f"http://127.0.0.1:{ports['etcd']}", f"http://127.0.0.1:{ports['peer']}"
+        return [
+            f"--data-dir={self.folder / 'etcd'}",
+            f"--listen-client-urls={client}",
+            f"--advertise-client-urls={client}",
+            f"--listen-peer-urls={peer}",
+            f"--initial-advertise-peer-urls={peer}",
+            f"--initial-cluster=default={peer}",
+            "--unsafe-no-fsync",
+            "--log-level=warn",
+        ]
+
+    def _api_server(self) -> list[str]:
+        ports = self._ports()
+        return [
+            f"--etcd-servers=http://127.0.0.1:{ports['etcd']}",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={ports['api']}",
+            f"--tls-cert-file={self.folder / 'server.pem'}",
+            f"--tls-private-key-file={self.folder / 'server.key'}",
+            f"--client-ca-file={self.folder / 'ca.pem'}",
+            f"--cert-dir={self.folder / 'certs'}",
+            "--authorization-mode=RBAC",
+            f"--authentication-token-webhook-config-file={self.folder / 'webhook.json'}",
+            "--authentication-token-webhook-version=v1",
+            "--authentication-token-webhook-cache-ttl=5s",
+            f"--service-account-key-file={self.folder / 'accounts.key'}",
+            f"--service-account-signing-key-file={self.folder / 'accounts.key'}",
+            "--service-account-issuer=https://kubernetes.default.svc",
+            f"--service-cluster-ip-range={_SERVICES}",
+            # The simulated kubelets listen here whatever address a node has on its network.
+            "--kubelet-preferred-address-types=ExternalDNS",
+            "--allow-privileged=true",
+            "--endpoint-reconciler-type=none",
+            "--v=0",
+        ]
+
+    def _controller_manager(self) -> list[str]:
+        return [
+            f"--kubeconfig={self.folder / 'kubeconfig'}",
+            f"--secure-port={self._ports()['controllers']}",
+            "--bind-address=127.0.0.1",
+            f"--service-account-private-key-file={self.folder / 'accounts.key'}",
+            f"--root-ca-file={self.folder / 'ca.pem'}",
+            "--use-service-account-credentials=false",
+            "--leader-elect=false",
+            # Simulated kubelets renew their leases rarely, so that a thousand of them cost little.
+            "--node-monitor-grace-period=900s",
+            "--node-startup-grace-period=900s",
+            "--v=0",
+        ]
+
+    def _scheduler(self) -> list[str]:
+        return [
+            f"--kubeconfig={self.folder / 'kubeconfig'}",
+            f"--secure-port={self._ports()['scheduler']}",
+            "--bind-address=127.0.0.1",
+            "--leader-elect=false",
+            "--v=0",
+        ]
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports on loopback that nobody listens on now."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [int(each.getsockname()[1]) for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()

@@ -1,0 +1,95 @@
+"""The ways in which the rehearsal can go wrong: each named, off by default, switched on from outside."""
+
+import asyncio
+
+from twin.world import Fault, Store
+
+FAULTS: dict[str, Fault] = {
+    fault.name: fault
+    for fault in (
+        Fault(
+            name="plugin-image-missing",
+            description="the EFA device plugin's image is no longer in its registry: ImagePullBackOff",
+            bites="registry",
+        ),
+        Fault(
+            name="plugin-wrong-architecture",
+            description="the EFA device plugin's tag was published for arm64 only: exec format error",
+            bites="registry",
+        ),
+        Fault(
+            name="plugin-crashloop",
+            description="the EFA device plugin finds no EFA device on any node, and crash-loops",
+            bites="pods",
+        ),
+        Fault(
+            name="plugin-selector-matches-nothing",
+            description="something edits the EFA device plugin's DaemonSet: it matches no node, desired 0",
+            bites="cluster",
+        ),
+        Fault(
+            name="one-node-without-efa",
+            description="one node was launched without its EFA interfaces",
+            bites="devices",
+        ),
+        Fault(
+            name="one-node-advertises-fewer",
+            description="one node's EFA device plugin advertises one device less",
+            bites="devices",
+        ),
+        Fault(
+            name="api-server-unreachable",
+            description="the API server refuses connections",
+            bites="control plane",
+        ),
+        Fault(
+            name="advertised-then-lost",
+            description="the EFA devices of one node come and go",
+            bites="devices",
+        ),
+        Fault(
+            name="node-never-joins",
+            description="one instance of a new node group never joins the cluster",
+            bites="nodes",
+        ),
+        Fault(
+            name="reservation-in-other-zone",
+            description="the pool's reservation turns out to be in another zone than its subnet",
+            bites="aws",
+        ),
+    )
+}
+
+
+class Switches:
+    """Which faults are on. Whoever acts on them waits for `changed`."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._on = set((store.get("daemon", "faults") or {}).get("on", ())) & set(FAULTS)
+        self._changed = asyncio.Event()
+
+    @property
+    def on(self) -> frozenset[str]:
+        """Names of the faults that are on."""
+        return frozenset(self._on)
+
+    def set(self, names: frozenset[str]) -> None:
+        """Switch exactly these on.
+
+        Raises:
+            KeyError: no fault has that name.
+        """
+        for name in names:
+            FAULTS[name]
+        self._on = set(names)
+        self._store.put("daemon", "faults", {"on": sorted(names)})
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def changed(self, at_most: float) -> None:
+        """Return when something was switched, or after so many seconds."""
+        try:
+            await asyncio.wait_for(self._changed.wait(), at_most)
+        except TimeoutError:
+            return

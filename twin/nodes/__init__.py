@@ -1,0 +1,1 @@
+"""Simulated nodes: kubelets, device managers and the registry that images are pulled from."""

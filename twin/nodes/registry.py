@@ -1,0 +1,58 @@
+"""What a pull of an image gives."""
+
+import tomllib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Image:
+    """An image that exists."""
+
+    platforms: frozenset[str]
+    """Architectures; empty for all."""
+    plugin: str = ""
+    """Which device plugin it is; empty for any other program."""
+    executable: str = "/entrypoint"
+
+    def runs_on(self, architecture: str) -> bool:
+        """Whether its program can be executed there."""
+        return not self.platforms or architecture in self.platforms
+
+
+@dataclass(frozen=True, kw_only=True)
+class PullFailure:
+    """A pull that failed, in the container runtime's words."""
+
+    message: str
+
+
+def pull(reference: str, faults: Collection[str]) -> Image | PullFailure:
+    """Resolve an image. A tag for one platform is pulled on every machine, as a single-platform manifest is."""
+    name, _, tag = reference.partition("@")[0].rpartition(":")
+    known = _repositories().get(name)
+    if known is None:
+        return Image(platforms=frozenset())
+    broken = known["plugin"] == "efa" and "plugin-image-missing" in faults
+    if tag not in known["tags"] or broken:
+        text = f'failed to pull and unpack image "{reference}": failed to resolve reference "{reference}"'
+        return PullFailure(
+            message=f"rpc error: code = NotFound desc = {text}: {reference}: not found: manifest unknown"
+        )
+    platforms = frozenset(known["tags"][tag])
+    if known["plugin"] == "efa" and "plugin-wrong-architecture" in faults:
+        platforms = frozenset({"arm64"})
+    return Image(
+        platforms=platforms if len(platforms) == 1 else frozenset(),
+        plugin=known["plugin"],
+        executable=known["executable"],
+    )
+
+
+@cache
+def _repositories() -> Mapping[str, Mapping[str, Any]]:
+    raw = tomllib.loads((Path(__file__).parent / "registry.toml").read_text("utf-8"))
+    return {repository["name"]: repository for repository in raw["repositories"]}

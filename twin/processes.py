@@ -1,0 +1,56 @@
+"""Processes that outlive the one that started them, and are found again by a file that says which they are."""
+
+import json
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+
+@dataclass(frozen=True)
+class Supervised:
+    """A process of its own group, known by a file: its pid, and when it started, because pids are used again."""
+
+    name: str
+    file: Path
+
+    def start(self, command: list[str], log: Path) -> None:
+        """Start it, unless it runs."""
+        if self.process() is not None:
+            return
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("ab") as stream:
+            child = subprocess.Popen(
+                command, stdout=stream, stderr=stream, stdin=subprocess.DEVNULL, start_new_session=True
+            )
+        started = psutil.Process(child.pid).create_time()
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        self.file.write_text(json.dumps({"pid": child.pid, "started": started}), "utf-8")
+
+    def process(self) -> psutil.Process | None:
+        """The process, if it still runs."""
+        try:
+            known = json.loads(self.file.read_text("utf-8"))
+            process = psutil.Process(known["pid"])
+            same = abs(process.create_time() - known["started"]) < 1
+        except (FileNotFoundError, psutil.NoSuchProcess, json.JSONDecodeError):
+            return None
+        return process if same and process.status() != psutil.STATUS_ZOMBIE else None
+
+    def stop(self, grace: float = 5.0) -> bool:
+        """End it and wait until it is gone. Returns whether it ran."""
+        process = self.process()
+        if process is None:
+            self.file.unlink(missing_ok=True)
+            return False
+        try:
+            process.terminate()
+            process.wait(grace)
+        except psutil.TimeoutExpired:
+            process.kill()
+            process.wait(grace)
+        except psutil.NoSuchProcess:
+            pass
+        self.file.unlink(missing_ok=True)
+        return True
