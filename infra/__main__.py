@@ -9,11 +9,12 @@ from plumbline.aws import AwsSite
 plan = plumbline.stack.load()
 site = AwsSite(plan.name, plan)
 
-# What ML teams use appears once every pool is proven, and not before.
+# What ML teams use appears once every pool is proven, and not before. The engine deletes it before the guards of the
+# pools are asked, and a namespace takes the jobs in it along: so it is left to go with its cluster.
 k8s.core.v1.Namespace(
     "training",
     metadata={"name": "training"},
-    opts=pulumi.ResourceOptions(provider=site.kubernetes, depends_on=site.gates),
+    opts=pulumi.ResourceOptions(provider=site.kubernetes, depends_on=site.gates, retain_on_delete=True),
 )
 
 # No output waits for a gate: a first update that is blocked would save none of them.

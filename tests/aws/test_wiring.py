@@ -35,7 +35,7 @@ class Mocks(pulumi.runtime.Mocks):
             outputs["vpcConfig"] = {**args.inputs["vpcConfig"], "clusterSecurityGroupId": "sg-cluster"}
         return f"{args.name}-id", outputs
 
-    def call(self, args: pulumi.runtime.MockCallArgs) -> dict[str, Any]:
+    def call(self, args: pulumi.runtime.MockCallArgs) -> tuple[dict[Any, Any], list[tuple[str, str]] | None]:
         raise AssertionError(f"no data source is needed: {args.token}")
 
 
@@ -50,8 +50,8 @@ def build(raw: dict[str, Any], *, preview: bool = False) -> Registered:
         plan = plan_site(read_site(raw)[0])
         AwsSite(plan.name, plan)
 
-    run: Callable[..., Any] = pulumi.runtime.test(program)
-    run()
+    test: Callable[..., Callable[..., Any]] = pulumi.runtime.test
+    test(program)()
     return mocks.seen
 
 

@@ -105,7 +105,7 @@ def test_exec_format_error_names_nodes_daemon_set_image_and_fix_and_does_not_hea
         f"{NAMES[0]}, {NAMES[1]}: CrashLoopBackOff, exit code 1, "
         '"exec /usr/bin/efa-k8s-device-plugin: exec format error"; the nodes are amd64'
     )
-    assert diagnosis.evidence[2] == f"{EFA}: allocatable 0 on each of these nodes"
+    assert diagnosis.evidence[2] == f"{EFA}: expected 32 on each node, allocatable 0"
     assert "plumbline:site.plugins.efa.image" in diagnosis.fix
     assert "amd64" in diagnosis.fix
     assert not result.heals
@@ -133,7 +133,8 @@ def test_last_words_are_taken_from_the_log_where_the_status_has_none() -> None:
     ],
 )
 def test_waiting_containers(reason: str, message: str, cause: str, heals: bool) -> None:
-    state = {"ready": False, "state": {"waiting": {"reason": reason, "message": message}}}
+    earlier = {"terminated": {"exitCode": 137, "reason": "Error", "message": "registered"}}
+    state = {"ready": False, "state": {"waiting": {"reason": reason, "message": message}}, "lastState": earlier}
     result = last(snapshot(pods=with_pods(PLUGIN, {NAMES[0]: {"container": state}})))
     assert cause in only(result).cause
     assert message in only(result).evidence[1]
@@ -143,7 +144,9 @@ def test_waiting_containers(reason: str, message: str, cause: str, heals: bool) 
 def test_starting_container_is_waited_for_and_not_blamed() -> None:
     state = {"ready": False, "state": {"waiting": {"reason": "ContainerCreating"}}}
     result = last(snapshot(pods=with_pods(PLUGIN, {NAMES[0]: {"container": state}})))
-    assert (result.verdict, result.diagnoses, result.failing) == (Verdict.UNKNOWN, (), {NAMES[0]})
+    assert result.verdict is Verdict.UNKNOWN
+    assert result.diagnoses == ()
+    assert result.failing == {NAMES[0]}
 
 
 def test_desired_0_fails_and_names_the_term_that_excludes_the_nodes() -> None:

@@ -61,27 +61,57 @@ def test_pool_that_comes_late_is_waited_for() -> None:
     assert said[0] == "phase 1 of 3, nodes: 1 of 2 nodes Ready"
 
 
+STARTING = {"container": {"ready": False, "state": {"waiting": {"reason": "ContainerCreating"}}}}
+BROKEN = {"container": crash("exec format error")}
+
+
 def test_cause_that_does_not_heal_stops_the_gate_at_once_when_every_node_is_known() -> None:
-    pods = with_pods(PLUGIN, {name: {"container": crash("exec format error")} for name in NAMES})
-    proof, stage, _ = run(lambda _: snapshot(pods=pods))
+    def scene(t: float) -> Snapshot:
+        return snapshot(pods=with_pods(PLUGIN, dict.fromkeys(NAMES, STARTING if t < 1 else BROKEN)))
+
+    proof, stage, _ = run(scene)
     assert proof.verdict is Verdict.FAIL
-    assert stage.time == 0
+    assert stage.time == 1
     assert proof.headline == (
         f"fabric not proven on pool h100, generation {EXPECTED.generation}: "
-        "2 of 2 nodes fail in phase 2 of 3, plugins, after 0 s"
+        "2 of 2 nodes fail in phase 2 of 3, plugins, after 1 s"
     )
 
 
 def test_cause_that_does_not_heal_waits_a_little_to_name_every_node() -> None:
-    bad = {"container": crash("exec format error")}
-    starting = {"container": {"ready": False, "state": {"waiting": {"reason": "ContainerCreating"}}}}
-
     def scene(t: float) -> Snapshot:
-        return snapshot(pods=with_pods(PLUGIN, {NAMES[0]: bad, NAMES[1]: starting if t < 1 else bad}))
+        late = STARTING if t < 2 else BROKEN
+        return snapshot(pods=with_pods(PLUGIN, {NAMES[0]: STARTING if t < 1 else BROKEN, NAMES[1]: late}))
 
     proof, stage, _ = run(scene)
-    assert stage.time == 1 < SETTLE_SECONDS
+    assert stage.time == 2 < 1 + SETTLE_SECONDS
     assert proof.diagnoses[0].nodes == NAMES
+
+
+def test_failure_of_before_the_run_is_no_evidence_until_the_kubelet_tries_again() -> None:
+    """After the cause was mended a kubelet shows the old failure for up to five minutes."""
+    again = {"container": {**crash("exec format error"), "restartCount": 5}}
+    pulling = {"ready": False, "state": {"waiting": {"reason": "ErrImagePull", "message": "manifest unknown"}}}
+    backing_off = {"ready": False, "state": {"waiting": {"reason": "ImagePullBackOff", "message": "manifest unknown"}}}
+
+    def healing(t: float) -> Snapshot:
+        return snapshot(pods=with_pods(PLUGIN, dict.fromkeys(NAMES, BROKEN))) if t < 20 else snapshot()
+
+    def broken_still(t: float) -> Snapshot:
+        return snapshot(pods=with_pods(PLUGIN, dict.fromkeys(NAMES, BROKEN if t < 20 else again)))
+
+    proof, _, _ = run(healing)
+    assert proof.verdict is Verdict.PASS
+    proof, stage, _ = run(broken_still)
+    assert proof.verdict is Verdict.FAIL
+    assert stage.time == 20
+
+    def pull(t: float) -> Snapshot:
+        state = pulling if t < 1 or t >= 20 else backing_off
+        return snapshot(pods=with_pods(PLUGIN, {name: {"container": state} for name in NAMES}))
+
+    proof, stage, _ = run(pull)
+    assert (proof.verdict, stage.time) == (Verdict.FAIL, 20), "the end of an earlier try is not a new one"
 
 
 def test_crash_that_may_heal_is_waited_for_until_the_deadline() -> None:
@@ -119,8 +149,7 @@ def test_outage_starts_the_window_anew() -> None:
 
 
 def test_phase_without_a_cause_at_the_deadline_says_so() -> None:
-    starting = {"container": {"ready": False, "state": {"waiting": {"reason": "ContainerCreating"}}}}
-    proof, _, _ = run(lambda _: snapshot(pods=with_pods(PLUGIN, {NAMES[1]: starting})))
+    proof, _, _ = run(lambda _: snapshot(pods=with_pods(PLUGIN, {NAMES[1]: STARTING})))
     assert proof.verdict is Verdict.UNKNOWN
     assert proof.diagnoses[0].nodes == (NAMES[1],)
     assert "proof.within" in proof.diagnoses[0].fix

@@ -161,7 +161,7 @@ def test_12_plugin_that_crashes_without_a_word() -> None:
     pods = reported["pods"]["items"]
     result = judge("rdma/hca_shared_devices_a", 1, nodes, reported["daemonset"], pods)
     assert result.verdict is Verdict.FAIL
-    says(result, "CrashLoopBackOff", "rdma/hca_shared_devices_a: allocatable 0", "w1, w2")
+    says(result, "CrashLoopBackOff", "rdma/hca_shared_devices_a: expected 1 on each node, allocatable 0", "w1, w2")
 
 
 def test_13_ready_plugin_that_exposes_nothing() -> None:

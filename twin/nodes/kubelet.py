@@ -354,13 +354,13 @@ class Kubelets:
         container.status |= {"ready": False, "started": False, "state": ended}
         await self._say(run, "Running")
         container.previous_log, container.log = container.log, ""
-        container.status["restartCount"] += 1
         names = f"container={container.spec['name']} pod={run.pod['metadata']['name']}"
         text = f"back-off {delay:g}s restarting failed {names}"
         container.status |= {"lastState": ended, "state": objects.waiting("CrashLoopBackOff", text)}
         await asyncio.sleep(min(0.2, delay))
         await self._say(run, "Running")
         await self._switches.changed(delay)
+        container.status["restartCount"] += 1
 
     async def _say(self, run: Run, phase: str) -> None:
         statuses = [container.status for container in run.containers]

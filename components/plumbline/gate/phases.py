@@ -158,7 +158,7 @@ def plugins_phase(expected: PoolExpectation, snapshot: Snapshot) -> PhaseResult:
         good = [node for node in snapshot.nodes if _serves(pods.get(node.name), plugin)]
         summaries.append(f"{plugin.name} ready on {len(good)} of {expected.nodes} nodes")
         bad = [node for node in snapshot.nodes if node not in good]
-        found += _plugin_troubles(plugin, daemon_set, bad, snapshot)
+        found += _plugin_troubles(expected, plugin, daemon_set, bad, snapshot)
         known = {name for each in found for name in each.nodes}
         pending |= {node.name for node in bad} - known
         if daemon_set.observed_generation < daemon_set.generation:
@@ -181,7 +181,11 @@ def _no_daemon_set(plugin: PluginExpectation, snapshot: Snapshot) -> Diagnosis:
 
 
 def _plugin_troubles(
-    plugin: PluginExpectation, daemon_set: DaemonSet, nodes: Sequence[Node], snapshot: Snapshot
+    expected: PoolExpectation,
+    plugin: PluginExpectation,
+    daemon_set: DaemonSet,
+    nodes: Sequence[Node],
+    snapshot: Snapshot,
 ) -> Iterator[Diagnosis]:
     """Diagnoses of the nodes where the plugin does not serve, those with the same cause together."""
     pods = snapshot.plugin_pods(daemon_set)
@@ -191,7 +195,7 @@ def _plugin_troubles(
         if reason := why_excluded(daemon_set, node):
             excluded[reason].append(node)
     for reason, group in sorted(excluded.items()):
-        yield _not_placed(plugin, daemon_set, reason, group, snapshot)
+        yield _not_placed(expected, plugin, daemon_set, reason, group)
 
     crashing: dict[Sign | None, list[tuple[Node, Pod]]] = defaultdict(list)
     outdated: list[tuple[Node, Pod]] = []
@@ -204,32 +208,35 @@ def _plugin_troubles(
         elif _in_trouble(pod):
             crashing[read_signs(pod, snapshot.logs.get(pod.full_name, ""))].append((node, pod))
     for sign, troubled in crashing.items():
-        yield _not_starting(plugin, daemon_set, sign, troubled, snapshot)
+        yield _not_starting(expected, plugin, daemon_set, sign, troubled, snapshot)
     if outdated:
         yield _other_image(plugin, daemon_set, outdated)
 
 
+HARMLESS = frozenset({"", "ContainerCreating", "PodInitializing"})
+"""Waiting reasons of a container that is on its way."""
+
+
 def _in_trouble(pod: Pod) -> bool:
     """Whether it says that something is wrong, rather than that it is not there yet."""
-    harmless = {"", "ContainerCreating", "PodInitializing"}
     return bool(
         pod.reason
         or pod.scheduled_message
-        or any(c.waiting_reason not in harmless or (c.exit_code is not None and not c.ready) for c in pod.containers)
+        or any(c.waiting_reason not in HARMLESS or (c.exit_code is not None and not c.ready) for c in pod.containers)
     )
 
 
 def _not_placed(
-    plugin: PluginExpectation, daemon_set: DaemonSet, reason: str, nodes: Sequence[Node], snapshot: Snapshot
+    expected: PoolExpectation, plugin: PluginExpectation, daemon_set: DaemonSet, reason: str, nodes: Sequence[Node]
 ) -> Diagnosis:
     return Diagnosis(
         cause=f"the {plugin.resource} device plugin is kept off {plural(len(nodes), 'node')} that need it: {reason}",
         certainty=Certainty.CERTAIN,
         evidence=(
             f"{daemon_set}: desired {daemon_set.desired}, ready {daemon_set.ready}; "
-            f"the pool has {plural(len(snapshot.nodes), 'node')}",
+            f"the pool has {plural(expected.nodes, 'node')}",
             f"no pod of it on {names(node.name for node in nodes)}",
-            _advertised_line(plugin.resource, nodes),
+            _advertised_line(expected, plugin.resource, nodes),
         ),
         fix=f"undo what changed {daemon_set}, with `pulumi refresh` and `pulumi up`, and keep other tools off it; "
         "or correct the nodes' labels and taints",
@@ -238,6 +245,7 @@ def _not_placed(
 
 
 def _not_starting(
+    expected: PoolExpectation,
     plugin: PluginExpectation,
     daemon_set: DaemonSet,
     sign: Sign | None,
@@ -256,7 +264,7 @@ def _not_starting(
     return Diagnosis(
         cause=f"the {plugin.resource} device plugin {sign.cause if sign else 'does not start'}",
         certainty=sign.certainty if sign else Certainty.NOT_KNOWN,
-        evidence=(f"{daemon_set}, image {plugin.image}", *says, _advertised_line(plugin.resource, nodes)),
+        evidence=(f"{daemon_set}, image {plugin.image}", *says, _advertised_line(expected, plugin.resource, nodes)),
         fix=sign.fix.format(setting=plugin.setting, image=plugin.image, architecture=architectures)
         if sign
         else f"read its log (kubectl -n {plugin.namespace} logs ds/{plugin.name} --previous) and what changed last",
@@ -321,11 +329,9 @@ def _is_over(node: Node, resource: str, wanted: int) -> bool:
     return amounts is not None and amounts[0] > wanted
 
 
-def _advertised_line(resource: str, nodes: Sequence[Node]) -> str:
-    amounts = {node.allocatable.get(resource, "0") for node in nodes}
-    return (
-        f"{resource}: allocatable {names(amounts)} on {'each of these nodes' if len(amounts) == 1 else 'these nodes'}"
-    )
+def _advertised_line(expected: PoolExpectation, resource: str, nodes: Sequence[Node]) -> str:
+    amounts = names({node.allocatable.get(resource, "0") for node in nodes})
+    return f"{resource}: expected {expected.resources.get(resource, 0)} on each node, allocatable {amounts}"
 
 
 def _miscounted(

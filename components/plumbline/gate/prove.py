@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from plumbline.gate.expectation import PoolExpectation
-from plumbline.gate.phases import PHASES, look, pods_to_read
+from plumbline.gate.phases import HARMLESS, PHASES, look, pods_to_read
 from plumbline.gate.proof import DiagnosisRecord, PhaseRecord, Proof, passed
 from plumbline.gate.reader import LOGGED_PODS, Lost, Reader
 from plumbline.gate.snapshot import Node, Pod, Snapshot, count
@@ -43,6 +43,10 @@ class _Run:
     """Since when every phase has passed without a break."""
     stuck_since: float | None = None
     """Since when something has been seen that does not heal."""
+    attempts: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """Restarts and waiting reason of each plugin pod, as last seen."""
+    fresh: set[str] = field(default_factory=set)
+    """Plugin pods that were seen to start, or to try again, in this run."""
     advertised: dict[tuple[str, str], int] = field(default_factory=dict)
     flaps: list[str] = field(default_factory=list)
     logs: dict[tuple[str, int], str] = field(default_factory=dict)
@@ -51,6 +55,7 @@ class _Run:
 
     def take(self, snapshot: Snapshot, results: Sequence[PhaseResult], now: float) -> None:
         """Remember a look."""
+        self._note_attempts(snapshot)
         self.snapshot, self.results, self.lost = snapshot, results, ""
         self._note_flaps(snapshot, now)
         for result in results:
@@ -59,7 +64,8 @@ class _Run:
         last = results[-1]
         whole = last.verdict is Verdict.PASS
         self.whole_since = (self.whole_since if self.whole_since is not None else now) if whole else None
-        self.stuck_since = (self.stuck_since if self.stuck_since is not None else now) if not last.heals else None
+        stuck = bool(self._doomed())
+        self.stuck_since = (self.stuck_since if self.stuck_since is not None else now) if stuck else None
 
     def lose(self, reason: str) -> None:
         """The cluster cannot be read: what was seen before is not known to hold."""
@@ -73,8 +79,33 @@ class _Run:
         """Whether waiting longer cannot help, and every node concerned is known."""
         if self.stuck_since is None:
             return False
-        everywhere = self.results[-1].failing <= self.results[-1].doomed
+        everywhere = self.results[-1].failing <= self._doomed()
         return everywhere or now - self.stuck_since >= SETTLE_SECONDS
+
+    def _doomed(self) -> frozenset[str]:
+        """Nodes with something that does not heal, as far as this run saw it happen.
+
+        A kubelet waits up to five minutes before it tries again, and shows the old failure meanwhile. A gate that
+        stopped at that would fail again right after the cause was mended.
+        """
+        last = self.results[-1]
+        if last.phase != "plugins" or self.snapshot is None:
+            return last.doomed
+        stale = {pod.node for pod in self.snapshot.pods if not pod.ready and pod.full_name not in self.fresh}
+        return last.doomed - stale
+
+    def _note_attempts(self, snapshot: Snapshot) -> None:
+        for pod in snapshot.pods:
+            restarts, reason = _restarts(pod), next((c.waiting_reason for c in pod.containers if not c.ready), "")
+            before = self.attempts.get(pod.full_name)
+            if before is None:
+                starts = self.snapshot is not None or reason in HARMLESS
+            else:
+                pulls_again = before[1] == "ImagePullBackOff" and reason == "ErrImagePull"
+                starts = restarts > before[0] or pulls_again or (before[1] in HARMLESS and reason not in HARMLESS)
+            if starts:
+                self.fresh.add(pod.full_name)
+            self.attempts[pod.full_name] = (restarts, reason)
 
     def _note_flaps(self, snapshot: Snapshot, now: float) -> None:
         for node in snapshot.nodes:

@@ -126,12 +126,14 @@ def quote(pod: Pod, log: str) -> str:
     if not pod.containers:
         return pod.reason or pod.scheduled_message or f"phase {pod.phase or 'unknown'}, no container has started"
     container = next((c for c in pod.containers if not c.ready), pod.containers[0])
+    waits = container.waiting_reason not in ("", "CrashLoopBackOff")
     parts = [container.waiting_reason or f"phase {pod.phase}"]
-    if container.exit_code is not None:
-        parts.append(f"exit code {container.exit_code}")
-    if words := _last_words(container, log):
-        parts.append(f'"{words}"')
-    return ", ".join(parts)
+    if waits:
+        words = container.waiting_message  # how an earlier run ended is another matter
+    else:
+        parts += [f"exit code {container.exit_code}"] if container.exit_code is not None else []
+        words = _last_words(container, log)
+    return ", ".join([*parts, f'"{words}"'] if words else parts)
 
 
 def _last_words(container: Container, log: str) -> str:
