@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from tools.toolbox import CHECKOUT
-from twin.client import Client, leftovers
+from twin.client import Client, engine_processes, leftovers
 from twin.state import StateFolder
 
 
@@ -96,3 +96,4 @@ def rehearsal(root: Path) -> Iterator[Rehearsal]:
     finally:
         running.client.stop()
         assert leftovers(root) == []
+        assert engine_processes(state) == []

@@ -51,8 +51,13 @@ class Client:
         self._ask("GET", "/ready")
 
     def stop(self) -> list[str]:
-        """End the daemon and all control planes, also those that a crashed daemon left. Returns what was ended."""
+        """End the daemon and all control planes, also those that a crash left, and plugins whose engine is gone.
+
+        Returns:
+            What was ended.
+        """
         ended = ["daemon"] if self.state.daemon.stop() else []
+        ended += [_end(process) for process in engine_processes(self.state) if _is_orphan(process)]
         for folder in sorted(self.state.planes.glob("*")):
             ended += ControlPlane(folder).stop()
         return ended
@@ -105,6 +110,39 @@ _RECORDS = (
     "daemon.pid",
     "token.key",
 )
+
+
+def engine_processes(state: StateFolder) -> list[psutil.Process]:
+    """Processes of engines that work for this rehearsal, and of their plugins: they know it by their environment."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            home = process.environ().get("PULUMI_HOME", "")
+            name = " ".join(process.cmdline())
+        except psutil.Error:
+            continue
+        if home == state.environment()["PULUMI_HOME"] and any(word in name for word in _ENGINE_WORDS):
+            found.append(process)
+    return found
+
+
+_ENGINE_WORDS = ("pulumi", "language_host", "forward.py", "plumbline.provider")
+
+
+def _is_orphan(process: psutil.Process) -> bool:
+    """A killed engine leaves its plugins behind. Ours end by themselves; some look for it every few minutes only."""
+    parent = process.parent()
+    return parent is None or parent.pid == 1
+
+
+def _end(process: psutil.Process) -> str:
+    name = process.name()
+    process.terminate()
+    try:
+        process.wait(3)
+    except psutil.TimeoutExpired:
+        process.kill()
+    return name
 
 
 def leftovers(root: Path) -> list[str]:

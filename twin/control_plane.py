@@ -19,6 +19,8 @@ from twin.processes import Supervised
 
 _READY_SECONDS = 60.0
 _SERVICES = "10.100.0.0/16"
+_REQUEST_RATE = ("--kube-api-qps=500", "--kube-api-burst=1000")
+"""By default these clients send 20 to 50 requests a second, which is what a few hundred nodes would wait for."""
 
 
 class PlaneFailed(Exception):
@@ -82,6 +84,20 @@ class ControlPlane:
         if not (self.folder / "ca.pem").exists():
             self._issue_certificates()
         self._write_webhook(webhook)
+        served_before = self.folder / "served"
+        for attempts_left in (2, 1, 0):
+            try:
+                await self._start()
+                served_before.touch()
+                return
+            except PlaneFailed:
+                # Somebody may have taken a port between its choice and its use. Later, kubeconfigs know the port.
+                if served_before.exists() or not attempts_left:
+                    raise
+                self.stop()
+                self._ports_file.unlink(missing_ok=True)
+
+    async def _start(self) -> None:
         (self.folder / "kubeconfig").write_text(json.dumps(self.kubeconfig()), "utf-8")
         (self.folder / "kubeconfig").chmod(0o600)
         self._launch("etcd", self._etcd())
@@ -96,14 +112,17 @@ class ControlPlane:
         return [name for name in order if self._processes[name].stop(2.0)]
 
     async def cut_off(self) -> None:
-        """The fault `api-server-unreachable`: connections are refused."""
-        await asyncio.to_thread(self._processes["kube-apiserver"].stop, 0.2)
+        """The fault `api-server-unreachable`: connections are refused.
+
+        Controllers go with it: left alone, they would wait up to half a minute before they look again.
+        """
+        for name in ("kube-scheduler", "kube-controller-manager", "kube-apiserver"):
+            await asyncio.to_thread(self._processes[name].stop, 0.2)
 
     async def bring_back(self) -> None:
         """Undo `cut_off`."""
         if self._processes["kube-apiserver"].process() is None:
-            self._launch("kube-apiserver", self._api_server())
-            await self._ready()
+            await self._start()
 
     # --- how it is made ------------------------------------------------------------------------------------------
 
@@ -220,8 +239,10 @@ class ControlPlane:
             f"--root-ca-file={self.folder / 'ca.pem'}",
             "--use-service-account-credentials=false",
             "--leader-elect=false",
+            *_REQUEST_RATE,
             # Simulated kubelets renew their leases rarely, so that a thousand of them cost little.
             "--node-monitor-grace-period=900s",
+            "--node-monitor-period=1s",
             "--node-startup-grace-period=900s",
             "--v=0",
         ]
@@ -232,6 +253,7 @@ class ControlPlane:
             f"--secure-port={self._ports()['scheduler']}",
             "--bind-address=127.0.0.1",
             "--leader-elect=false",
+            *_REQUEST_RATE,
             "--v=0",
         ]
 

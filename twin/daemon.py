@@ -3,6 +3,7 @@
 import asyncio
 import json
 import secrets
+import shutil
 import signal
 import ssl
 import time
@@ -14,7 +15,7 @@ import structlog
 import trustme
 from aiohttp import web
 
-from twin.control_plane import ControlPlane, Webhook
+from twin.control_plane import ControlPlane, PlaneFailed, Webhook
 from twin.credentials import check_token
 from twin.faults import FAULTS, Switches
 from twin.nodes.kubelet import Kubelets, Timing
@@ -48,8 +49,8 @@ class LiveWorld:
         """Give a cluster its control plane; the spare one, if there is one."""
         async with self._lock:
             if name not in self._planes:
-                folder, plane = await (self._spare or asyncio.create_task(self._new_plane()))
-                self._spare = None
+                coming, self._spare = self._spare or asyncio.create_task(self._new_plane()), None
+                folder, plane = await coming
                 self.store.put("plane", name, {"folder": folder, "version": version, "since": time.time()})
                 self._serve(name, plane)
             plane = self._planes[name]
@@ -64,6 +65,7 @@ class LiveWorld:
             if kubelets := self._kubelets.pop(name, None):
                 await kubelets.stop()
             await asyncio.to_thread(plane.stop)
+            shutil.rmtree(plane.folder, ignore_errors=True)
             self.store.delete("plane", name)
         self._write_kubeconfig()
 
@@ -115,7 +117,9 @@ class LiveWorld:
     def keep_a_spare(self) -> None:
         """Start a control plane ahead, so that the first cluster is there quickly."""
         if not self._planes and self._spare is None:
-            self._spare = asyncio.create_task(self._new_plane())
+            known = {document["folder"] for document in self.store.list("plane").values()}
+            left = next((f.name for f in self.state.planes.iterdir() if f.name not in known), None)
+            self._spare = asyncio.create_task(self._plane(left) if left else self._new_plane())
 
     async def spare_ready(self) -> None:
         """Wait until the spare control plane is ready, if one is being started."""
@@ -125,12 +129,16 @@ class LiveWorld:
     async def obey_switches(self) -> None:
         """Act on faults that concern a whole control plane, for ever."""
         while True:
-            await self.switches.changed(3600)
-            await self._obey()
+            seen = self.switches.version
+            try:
+                await self._obey()
+            except PlaneFailed:
+                log.exception("a control plane did not come back")
+            await self.switches.changed(3600, seen)
 
     async def _obey(self) -> None:
         off = "api-server-unreachable" in self.switches.on
-        for plane in self._planes.values():
+        for plane in list(self._planes.values()):
             await (plane.cut_off() if off else plane.bring_back())
         if "node-never-joins" not in self.switches.on:
             # What kept the machine out is gone, and its kubelet never gave up.
@@ -171,6 +179,7 @@ class LiveWorld:
             if document["cluster"] == name:
                 self._adopt(instance_from(document))
         self._write_kubeconfig()
+        self.switches.wake()
 
     def _adopt(self, instance: Instance) -> None:
         document = self.store.get("machine", instance.id)
@@ -217,6 +226,7 @@ class Daemon:
         self._world = world = LiveWorld(self._state, webhook, tls_port, self._timing)
         await world.resume()
         world.keep_a_spare()
+        await asyncio.sleep(0)  # its processes start now, while the clouds below are imported
         acting = asyncio.create_task(world.obey_switches())
         clouds, grpc_port = await self._serve_clouds(world)
         control, http_port = await self._serve_control()

@@ -68,6 +68,8 @@ class Switches:
         self._store = store
         self._on = set((store.get("daemon", "faults") or {}).get("on", ())) & set(FAULTS)
         self._changed = asyncio.Event()
+        self.version = 0
+        """Grows with every change: what was decided at an older version is to be decided again."""
 
     @property
     def on(self) -> frozenset[str]:
@@ -84,11 +86,18 @@ class Switches:
             FAULTS[name]
         self._on = set(names)
         self._store.put("daemon", "faults", {"on": sorted(names)})
+        self.wake()
+
+    def wake(self) -> None:
+        """Let everybody look again: something was switched, or the nodes that a fault concerns are others now."""
+        self.version += 1
         self._changed.set()
         self._changed = asyncio.Event()
 
-    async def changed(self, at_most: float) -> None:
-        """Return when something was switched, or after so many seconds."""
+    async def changed(self, at_most: float, since: int) -> None:
+        """Return once something changed after that version, or after so many seconds."""
+        if self.version != since:
+            return
         try:
             await asyncio.wait_for(self._changed.wait(), at_most)
         except TimeoutError:

@@ -1,7 +1,9 @@
 """Processes that outlive the one that started them, and are found again by a file that says which they are."""
 
 import json
+import os
 import subprocess
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,7 +28,9 @@ class Supervised:
             )
         started = psutil.Process(child.pid).create_time()
         self.file.parent.mkdir(parents=True, exist_ok=True)
-        self.file.write_text(json.dumps({"pid": child.pid, "started": started}), "utf-8")
+        fresh = self.file.with_suffix(f".{os.getpid()}.tmp")
+        fresh.write_text(json.dumps({"pid": child.pid, "started": started}), "utf-8")
+        fresh.replace(self.file)
 
     def process(self) -> psutil.Process | None:
         """The process, if it still runs."""
@@ -44,13 +48,21 @@ class Supervised:
         if process is None:
             self.file.unlink(missing_ok=True)
             return False
-        try:
-            process.terminate()
-            process.wait(grace)
-        except psutil.TimeoutExpired:
-            process.kill()
-            process.wait(grace)
-        except psutil.NoSuchProcess:
-            pass
+        for end in (process.terminate, process.kill):
+            try:
+                end()
+            except psutil.NoSuchProcess:
+                break
+            if self._gone_within(grace):
+                break
         self.file.unlink(missing_ok=True)
+        return True
+
+    def _gone_within(self, seconds: float) -> bool:
+        """Wait for its end. A zombie counts as gone: its parent may be a daemon that is busy, or nobody."""
+        deadline = time.monotonic() + seconds
+        while self.process() is not None:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.02)
         return True

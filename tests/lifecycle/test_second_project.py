@@ -39,18 +39,20 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
         yield running
 
 
+def uv(*arguments: str | Path) -> None:
+    command = [CHECKOUT / ".plumbline" / "uv" / "bin" / "uv", *arguments]
+    subprocess.run(command, check=True, capture_output=True)
+
+
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project whose environment holds the built wheel, and finds the wheel's dependencies in ours."""
     folder = tmp_path_factory.mktemp("project")
-    uv = CHECKOUT / ".plumbline" / "uv" / "bin" / "uv"
-    build = [uv, "build", "--wheel", "--no-build-isolation", "--python", sys.executable, "--out-dir", folder / "dist"]
-    subprocess.run([*build, CHECKOUT], check=True, capture_output=True)
-    subprocess.run([uv, "venv", "--python", sys.executable, folder / ".venv"], check=True, capture_output=True)
-    python = folder / ".venv" / "bin" / "python"
-    [wheel] = (folder / "dist").glob("plumbline-*.whl")
-    install = [uv, "pip", "install", "--python", python, "--no-deps", "--offline", wheel]
-    subprocess.run(install, check=True, capture_output=True)
+    environment, wheels = folder / ".venv", folder / "dist"
+    uv("build", "--wheel", "--no-build-isolation", "--python", sys.executable, "--out-dir", wheels, CHECKOUT)
+    uv("venv", "--python", sys.executable, environment)
+    [wheel] = wheels.glob("plumbline-*.whl")
+    uv("pip", "install", "--python", environment / "bin" / "python", "--no-deps", "--offline", wheel)
     [site_packages] = (folder / ".venv" / "lib").glob("python3*/site-packages")
     dependencies = [p for p in Path(sysconfig.get_path("purelib")).iterdir() if "plumbline" not in p.name]
     for each in dependencies:

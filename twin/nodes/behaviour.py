@@ -8,6 +8,8 @@ from twin.world import Instance
 
 GPU, EFA = "nvidia.com/gpu", "vpc.amazonaws.com/efa"
 _NOW = "2026/01/05 09:12:44"
+PLUGINS = "/var/lib/kubelet/device-plugins"
+"""Where kubelet and device plugins meet, on every node."""
 RUN_SECONDS = "twin.plumbline.dev/run-seconds"
 """Annotation of a pod whose containers end by themselves, in success, after so many seconds."""
 
@@ -52,14 +54,24 @@ class Machine:
 
 
 def behave(
-    reference: str, machine: Machine, faults: Collection[str], annotations: Mapping[str, str] | None = None
+    reference: str,
+    machine: Machine,
+    faults: Collection[str],
+    annotations: Mapping[str, str] | None = None,
+    *,
+    sees_kubelet: bool = True,
 ) -> Behaviour:
-    """What happens when a container of this image is started."""
+    """What happens when a container of this image is started.
+
+    A device plugin needs the folder of the kubelet's socket; `sees_kubelet` says whether it is mounted.
+    """
     image = pull(reference, faults)
     if isinstance(image, PullFailure):
         return image
     if not image.runs_on(machine.instance.architecture):
         return Exits(code=1, log=f"exec {image.executable}: exec format error\n")
+    if image.plugin and not sees_kubelet:
+        return Exits(code=1, log=f"{_NOW} dial unix {PLUGINS}/kubelet.sock: connect: no such file or directory\n")
     match image.plugin:
         case "efa":
             return _efa_plugin(machine, faults)

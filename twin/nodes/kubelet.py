@@ -19,13 +19,14 @@ from lightkube.config.kubeconfig import KubeConfig
 
 from twin.faults import Switches
 from twin.nodes import objects
-from twin.nodes.behaviour import EFA, GPU, Behaviour, Exits, Machine, Runs, behave
+from twin.nodes.behaviour import EFA, GPU, PLUGINS, Behaviour, Exits, Machine, Runs, behave
 from twin.nodes.objects import Json
 from twin.nodes.registry import PullFailure
 from twin.world import Instance
 
 log = structlog.get_logger()
 MERGE = {"Content-Type": "application/merge-patch+json"}
+JSON_PATCH = {"Content-Type": "application/json-patch+json"}
 LEASE_SECONDS = 600
 _LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 
@@ -57,6 +58,8 @@ class Node:
     lost: dict[str, tuple[int, float]] = field(default_factory=dict)
     """Resources whose plugin is gone: their last count, and when capacity forgets them."""
     ready: bool = False
+    since: str = field(default_factory=objects.now)
+    """When it became Ready or, before that, when it was registered."""
     posting: asyncio.Lock = field(default_factory=asyncio.Lock)
     """A kubelet posts one status at a time: two at once could arrive in the wrong order."""
 
@@ -87,6 +90,8 @@ class Run:
     node: Node
     containers: list[Container]
     task: asyncio.Task[None] | None = None
+    ended: bool = False
+    """Whether it succeeded, failed or was refused: it holds no devices then."""
 
 
 class Kubelets:
@@ -102,6 +107,7 @@ class Kubelets:
         self._nodes: dict[str, Node] = {}
         self._runs: dict[str, Run] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._stopping = False
 
     # --- nodes ---------------------------------------------------------------------------------------------------
 
@@ -112,6 +118,7 @@ class Kubelets:
 
     async def stop(self) -> None:
         """Stop acting; objects stay as they are."""
+        self._stopping = True
         tasks = [*self._tasks, *(run.task for run in self._runs.values() if run.task)]
         for task in tasks:
             task.cancel()
@@ -139,16 +146,19 @@ class Kubelets:
 
     async def _register(self, name: str) -> None:
         node = self._nodes[name]
-        await self._retry("POST", "/api/v1/nodes", objects.node(node.machine.instance))
+        await self._retry("POST", "/api/v1/nodes", objects.node(node.machine.instance, self._port))
         await self._lease(name)
         await asyncio.sleep(self._timing.ready)
+        node.since = objects.now()
         await self._post_status(node)
         node.ready = True
 
     async def _post_status(self, node: Node) -> None:
         instance = node.machine.instance
         async with node.posting:
-            status = objects.node_status(instance, self._port, node.allocatable(), node.capacity())
+            status = objects.node_status(
+                instance, self._port, node.allocatable(), node.capacity(), ready=True, since=node.since
+            )
             gone = dict.fromkeys({EFA, GPU} - set(node.capacity()))
             for part in ("capacity", "allocatable"):
                 status[part] |= gone
@@ -171,16 +181,23 @@ class Kubelets:
 
     async def _advertise(self, node: Node, devices: Mapping[str, int]) -> None:
         """A plugin registered, or tells of other devices."""
+        if all(node.devices.get(name) == count for name, count in devices.items()):
+            return
         for name, count in devices.items():
             node.devices[name] = count
             node.lost.pop(name, None)
         await self._post_status(node)
 
     async def _withdraw(self, node: Node, devices: Mapping[str, int]) -> None:
-        """A plugin is gone: allocatable goes to 0 at once, and capacity stays for a while."""
-        for name in devices:
-            if name in node.devices:
-                node.lost[name] = (node.devices.pop(name), time.monotonic() + self._timing.capacity_kept)
+        """A plugin is gone: allocatable goes to 0 at once, and capacity stays for a while.
+
+        Not when the rehearsal itself stops acting: the next daemon finds the nodes as they were.
+        """
+        gone = [name for name in devices if name in node.devices]
+        if self._stopping or not gone:
+            return
+        for name in gone:
+            node.lost[name] = (node.devices.pop(name), time.monotonic() + self._timing.capacity_kept)
         if node.machine.instance.node_name in self._nodes:
             await self._post_status(node)
 
@@ -258,18 +275,25 @@ class Kubelets:
     async def _run_pod(self, run: Run) -> None:
         """Run a pod until it ends or is taken away."""
         if refusal := self._refused(run):
+            run.ended = True
             status = {"phase": "Failed", "reason": "UnexpectedAdmissionError", "message": refusal}
             await self._patch_pod(run, status)
             return
         results = await asyncio.gather(*(self._run_container(run, c) for c in run.containers))
+        run.ended = True
         phase = "Succeeded" if all(code == 0 for code in results) else "Failed"
         await self._say(run, phase)
 
     def _refused(self, run: Run) -> str | None:
-        """The kubelet checks again what the scheduler decided: devices may have gone meanwhile."""
+        """The kubelet checks again what the scheduler decided: devices may have gone meanwhile.
+
+        A pod that started before was admitted then; only the daemon is new.
+        """
+        if (run.pod.get("status") or {}).get("startTime"):
+            return None
         used: dict[str, int] = defaultdict(int)
         for other in self._runs.values():
-            if other.node is run.node and other is not run:
+            if other.node is run.node and other is not run and not other.ended:
                 for name, amount in _devices(other.pod).items():
                     used[name] += amount
         for name, amount in _devices(run.pod).items():
@@ -296,8 +320,7 @@ class Kubelets:
             container.status["imageID"] = f"{container.spec['image']}@sha256:{_digest(container.spec['image'])}"
             if isinstance(does, Runs):
                 code = await self._while_running(run, container, does)
-                if code == 0:
-                    delay = self._timing.back_off
+                delay = self._timing.back_off
             else:
                 container.log, code = does.log, does.code
             if policy == "Never" or (policy == "OnFailure" and code == 0):
@@ -308,58 +331,65 @@ class Kubelets:
 
     def _behaviour(self, run: Run, container: Container) -> Behaviour:
         annotations = run.pod["metadata"].get("annotations") or {}
-        return behave(container.spec["image"], run.node.machine, self._switches.on, annotations)
+        return behave(
+            container.spec["image"],
+            run.node.machine,
+            self._switches.on,
+            annotations,
+            sees_kubelet=_sees_kubelet(run.pod, container.spec),
+        )
 
     async def _wait_for_image(self, run: Run, container: Container, failure: PullFailure, delay: float) -> None:
+        seen = self._switches.version
         container.status |= {"ready": False, "state": objects.waiting("ErrImagePull", failure.message)}
         await self._say(run, "Pending")
         await asyncio.sleep(min(0.5, delay))
         text = f'Back-off pulling image "{container.spec["image"]}": ErrImagePull: {failure.message}'
         container.status |= {"state": objects.waiting("ImagePullBackOff", text)}
         await self._say(run, "Pending")
-        await self._switches.changed(delay)
+        await self._switches.changed(delay, seen)
 
     async def _while_running(self, run: Run, container: Container, does: Runs) -> int:
         """Until it ends by itself, or a fault makes it another program. Returns its exit code."""
         container.log = does.log
         container.status |= {"ready": True, "started": True, "state": {"running": {"startedAt": objects.now()}}}
         until = time.monotonic() + does.seconds if does.seconds is not None else None
+        shown = False
         try:
             await self._say(run, "Running")
-            if does.advertises:
-                await self._advertise(run.node, does.advertises)
-            shown = True
             while True:
+                seen = self._switches.version
+                after = self._behaviour(run, container)
+                if not isinstance(after, Runs):
+                    return after.code if isinstance(after, Exits) else 137
+                does, shown = after, not (after.flaps and shown)
+                await (self._advertise if shown else self._withdraw)(run.node, does.advertises)
                 left = max(0.0, until - time.monotonic()) if until is not None else 3600.0
-                await self._switches.changed(min(left, self._timing.flap) if does.flaps else left)
+                await self._switches.changed(min(left, self._timing.flap) if does.flaps else left, seen)
                 if until is not None and time.monotonic() >= until:
                     return 0
-                if does.flaps:
-                    shown = not shown
-                    change = self._advertise if shown else self._withdraw
-                    await change(run.node, does.advertises)
-                if (after := self._behaviour(run, container)) != does:
-                    return after.code if isinstance(after, Exits) else 137
         finally:
-            if does.advertises:
-                await self._withdraw(run.node, does.advertises)
+            await self._withdraw(run.node, does.advertises)
 
     def _ended(self, container: Container, code: int) -> Json:
         return objects.terminated(code, container.log, container.spec.get("terminationMessagePolicy", "File"))
 
     async def _crash(self, run: Run, container: Container, code: int, delay: float) -> None:
+        seen = self._switches.version
         if isinstance(after := self._behaviour(run, container), Exits):
             container.log, code = after.log, after.code
         ended = self._ended(container, code)
         container.status |= {"ready": False, "started": False, "state": ended}
         await self._say(run, "Running")
-        container.previous_log, container.log = container.log, ""
-        names = f"container={container.spec['name']} pod={run.pod['metadata']['name']}"
+        # Until the next start, the log asked for is that of the container that ended, as with a kubelet.
+        container.previous_log = container.log
+        meta = run.pod["metadata"]
+        names = f"container={container.spec['name']} pod={meta['name']}_{meta['namespace']}({meta['uid']})"
         text = f"back-off {delay:g}s restarting failed {names}"
         container.status |= {"lastState": ended, "state": objects.waiting("CrashLoopBackOff", text)}
         await asyncio.sleep(min(0.2, delay))
         await self._say(run, "Running")
-        await self._switches.changed(delay)
+        await self._switches.changed(delay, seen)
         container.status["restartCount"] += 1
 
     async def _say(self, run: Run, phase: str) -> None:
@@ -385,19 +415,26 @@ class Kubelets:
 
     async def _edit_daemon_sets(self) -> None:
         """The fault `plugin-selector-matches-nothing`: another controller edits the plugin's DaemonSet."""
-        await self._switches.changed(0.5)
-        on = "plugin-selector-matches-nothing" in self._switches.on
-        listing = (await self._send("GET", "/apis/apps/v1/namespaces/kube-system/daemonsets")).json()
+        seen, on = self._switches.version, "plugin-selector-matches-nothing" in self._switches.on
+        listing = (await self._send("GET", "/apis/apps/v1/daemonsets")).json()
         for each in listing.get("items") or ():
             pod = each["spec"]["template"]["spec"]
-            edited = _COMPUTE_TYPE in json.dumps(pod.get("affinity") or {})
-            if "efa-k8s-device-plugin" in pod["containers"][0]["image"] and edited is not on:
-                terms = [{"matchExpressions": [{"key": _COMPUTE_TYPE, "operator": "In", "values": ["auto"]}]}]
-                wanted = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
-                affinity = {"nodeAffinity": wanted} if on else None
-                body = {"spec": {"template": {"spec": {"affinity": affinity}}}}
-                path = f"/apis/apps/v1/namespaces/kube-system/daemonsets/{each['metadata']['name']}"
-                await self._send("PATCH", path, body)
+            if not any("aws-efa-k8s-device-plugin" in container["image"] for container in pod["containers"]):
+                continue
+            before = pod.get("affinity")
+            after = (objects.kept_off_all_nodes if on else objects.let_back_on_nodes)(before)
+            if after != before:
+                meta = each["metadata"]
+                path = f"/apis/apps/v1/namespaces/{meta['namespace']}/daemonsets/{meta['name']}"
+                # A test of what was read, then a replacement: a merge would keep what is to go.
+                patch = [
+                    {"op": "test", "path": "/metadata/resourceVersion", "value": meta["resourceVersion"]},
+                    {"op": "replace" if after else "remove", "path": "/spec/template/spec/affinity", "value": after}
+                    if before
+                    else {"op": "add", "path": "/spec/template/spec/affinity", "value": after},
+                ]
+                await self._client.request("PATCH", path, json=patch, headers=JSON_PATCH)
+        await self._switches.changed(0.5 if on else 3600, seen)
 
     # --- the API server ------------------------------------------------------------------------------------------
 
@@ -437,7 +474,11 @@ class Kubelets:
         task.add_done_callback(self._tasks.discard)
 
 
-_COMPUTE_TYPE = "eks.amazonaws.com/compute-type"
+def _sees_kubelet(pod: Json, container: Json) -> bool:
+    """Whether the folder of device plugins' sockets is mounted in a container."""
+    volumes = pod["spec"].get("volumes") or ()
+    names = {v["name"] for v in volumes if (v.get("hostPath") or {}).get("path", "").rstrip("/") == PLUGINS}
+    return any(mount["name"] in names for mount in container.get("volumeMounts") or ())
 
 
 def _devices(pod: Json) -> dict[str, int]:

@@ -16,7 +16,7 @@ def now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def node(instance: Instance) -> Json:
+def node(instance: Instance, kubelet_port: int) -> Json:
     """The Node that a kubelet registers, before it is Ready."""
     return {
         "apiVersion": "v1",
@@ -26,6 +26,7 @@ def node(instance: Instance) -> Json:
             "providerID": instance.provider_id,
             "taints": [{"key": t.key, "value": t.value, "effect": t.effect} for t in instance.taints],
         },
+        "status": node_status(instance, kubelet_port, {}, {}, ready=False, since=now()),
     }
 
 
@@ -67,9 +68,18 @@ def boot_id(instance: Instance) -> str:
 
 
 def node_status(
-    instance: Instance, kubelet_port: int, allocatable: Mapping[str, int], capacity: Mapping[str, int]
+    instance: Instance,
+    kubelet_port: int,
+    allocatable: Mapping[str, int],
+    capacity: Mapping[str, int],
+    *,
+    ready: bool,
+    since: str,
 ) -> Json:
-    """The status of a Ready node that advertises these devices."""
+    """The status of a node that advertises these devices and is Ready, or is not, since a time."""
+    readiness = ("True", "KubeletReady", "kubelet is posting ready status")
+    if not ready:
+        readiness = ("False", "KubeletNotReady", "container runtime network not ready: cni plugin not initialized")
     base = {
         "cpu": str(instance.cpus),
         "memory": f"{instance.memory_mib}Mi",
@@ -84,16 +94,16 @@ def node_status(
             {"type": "InternalDNS", "address": instance.node_name},
             {"type": "Hostname", "address": instance.node_name},
             # The only address that the API server is told to use, to reach the simulated kubelets.
-            {"type": "ExternalDNS", "address": "localhost"},
+            {"type": "ExternalDNS", "address": "127.0.0.1"},
         ],
         "daemonEndpoints": {"kubeletEndpoint": {"Port": kubelet_port}},
         "capacity": {**base, **{name: str(amount) for name, amount in capacity.items()}},
         "allocatable": {**base, **{name: str(amount) for name, amount in allocatable.items()}},
         "conditions": [
-            _condition("MemoryPressure", "False", "KubeletHasSufficientMemory"),
-            _condition("DiskPressure", "False", "KubeletHasNoDiskPressure"),
-            _condition("PIDPressure", "False", "KubeletHasSufficientPID"),
-            _condition("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
+            _condition("MemoryPressure", since, "False", "KubeletHasSufficientMemory"),
+            _condition("DiskPressure", since, "False", "KubeletHasNoDiskPressure"),
+            _condition("PIDPressure", since, "False", "KubeletHasSufficientPID"),
+            _condition("Ready", since, *readiness),
         ],
         "nodeInfo": {
             "architecture": instance.architecture,
@@ -110,15 +120,14 @@ def node_status(
     }
 
 
-def _condition(kind: str, status: str, reason: str, message: str = "") -> Json:
-    stamp = now()
+def _condition(kind: str, since: str, status: str, reason: str, message: str = "") -> Json:
     return {
         "type": kind,
         "status": status,
         "reason": reason,
         "message": message or reason,
-        "lastHeartbeatTime": stamp,
-        "lastTransitionTime": stamp,
+        "lastHeartbeatTime": now(),
+        "lastTransitionTime": since,
     }
 
 
@@ -135,6 +144,40 @@ def terminated(code: int, log: str, policy: str) -> Json:
     if last_words:
         state["message"] = last_words[-2048:]
     return {"terminated": state}
+
+
+_NOWHERE = {"key": "eks.amazonaws.com/compute-type", "operator": "In", "values": ["auto"]}
+"""Matches nodes of EKS Auto Mode only: https://github.com/aws/eks-charts/issues/1358 tells of its opposite."""
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def kept_off_all_nodes(affinity: Json | None) -> Json:
+    """An affinity that no node of a managed node group satisfies, whatever it was before."""
+    before = affinity or {}
+    node_affinity = before.get("nodeAffinity") or {}
+    terms = (node_affinity.get(_REQUIRED) or {}).get("nodeSelectorTerms") or [{}]
+    edited = [
+        {**term, "matchExpressions": [*(e for e in term.get("matchExpressions") or () if e != _NOWHERE), _NOWHERE]}
+        for term in terms
+    ]
+    return {**before, "nodeAffinity": {**node_affinity, _REQUIRED: {"nodeSelectorTerms": edited}}}
+
+
+def let_back_on_nodes(affinity: Json | None) -> Json | None:
+    """Undo `kept_off_all_nodes`; any other affinity stays as it is."""
+    required = ((affinity or {}).get("nodeAffinity") or {}).get(_REQUIRED)
+    if affinity is None or required is None:
+        return affinity
+    terms = []
+    for term in required["nodeSelectorTerms"]:
+        rest = [e for e in term.get("matchExpressions") or () if e != _NOWHERE]
+        kept = {k: v for k, v in {**term, "matchExpressions": rest}.items() if v}
+        terms += [kept] if kept else []
+    node_affinity = {k: v for k, v in affinity["nodeAffinity"].items() if k != _REQUIRED}
+    if terms:
+        node_affinity[_REQUIRED] = {"nodeSelectorTerms": terms}
+    whole = {k: v for k, v in affinity.items() if k != "nodeAffinity"}
+    return {**whole, "nodeAffinity": node_affinity} if node_affinity else whole or None
 
 
 def pod_status(pod: Json, instance: Instance, phase: str, containers: list[Json]) -> Json:

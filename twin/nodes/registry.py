@@ -3,6 +3,7 @@
 import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -32,17 +33,17 @@ class PullFailure:
 
 def pull(reference: str, faults: Collection[str]) -> Image | PullFailure:
     """Resolve an image. A tag for one platform is pulled on every machine, as a single-platform manifest is."""
-    name, _, tag = reference.partition("@")[0].rpartition(":")
-    known = _repositories().get(name)
+    name, tag, digest = _parts(reference)
+    known = next((known for pattern, known in _repositories().items() if fnmatchcase(name, pattern)), None)
     if known is None:
         return Image(platforms=frozenset())
     broken = known["plugin"] == "efa" and "plugin-image-missing" in faults
-    if tag not in known["tags"] or broken:
+    if broken or not (digest or tag in known["tags"]):
         text = f'failed to pull and unpack image "{reference}": failed to resolve reference "{reference}"'
         return PullFailure(
             message=f"rpc error: code = NotFound desc = {text}: {reference}: not found: manifest unknown"
         )
-    platforms = frozenset(known["tags"][tag])
+    platforms = frozenset() if digest else frozenset(known["tags"][tag])
     if known["plugin"] == "efa" and "plugin-wrong-architecture" in faults:
         platforms = frozenset({"arm64"})
     return Image(
@@ -50,6 +51,14 @@ def pull(reference: str, faults: Collection[str]) -> Image | PullFailure:
         plugin=known["plugin"],
         executable=known["executable"],
     )
+
+
+def _parts(reference: str) -> tuple[str, str, str]:
+    """Repository, tag and digest; a colon before the last slash belongs to the registry's port."""
+    tagged, _, digest = reference.partition("@")
+    folder, slash, last = tagged.rpartition("/")
+    name, _, tag = last.partition(":")
+    return f"{folder}{slash}{name}", tag or "latest", digest
 
 
 @cache
