@@ -65,7 +65,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_init_adds_the_lines_once_and_the_wheel_serves_the_gate(stage: Rehearsal, project: Path) -> None:
-    command = [project / ".venv" / "bin" / "plumbline", "init", "--cwd", project]
+    command = [str(project / ".venv" / "bin" / "plumbline"), "init", "--cwd", str(project)]
     first = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "added to Pulumi.yaml" in first.stdout
     assert "path: .venv/bin" in (project / "Pulumi.yaml").read_text()
