@@ -58,7 +58,7 @@ class ControlPlane:
 
     def kubeconfig(self) -> dict[str, Any]:
         """For an administrator, with a client certificate."""
-        ca = base64.b64encode(self.certificate_authority_pem.encode()).decode()
+        ca = self.certificate_authority_base64
         pem = (self.folder / "admin.pem").read_bytes()
         key = (self.folder / "admin.key").read_bytes()
         user = {
@@ -74,15 +74,24 @@ class ControlPlane:
             "current-context": "rehearsal",
         }
 
+    @property
+    def certificate_authority_base64(self) -> str:
+        """As kubeconfigs hold it."""
+        return base64.b64encode(self.certificate_authority_pem.encode()).decode()
+
+    def prepare(self) -> None:
+        """Decide address and certificates, unless they are decided already."""
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not (self.folder / "ca.pem").exists():
+            self._issue_certificates()
+
     async def start(self, webhook: Webhook) -> None:
         """Start what does not run, and return when the API server is ready.
 
         Raises:
             PlaneFailed: it did not come up.
         """
-        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if not (self.folder / "ca.pem").exists():
-            self._issue_certificates()
+        self.prepare()
         self._write_webhook(webhook)
         served_before = self.folder / "served"
         for attempts_left in (2, 1, 0):

@@ -1,0 +1,66 @@
+"""States that released versions recorded: this version takes them over, and replaces or deletes nothing in them."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.recorded.record import AUTHORITY, ENDPOINT, HERE, PLANE
+from tests.rehearsals import Rehearsal, rehearsal
+from twin.control_plane import ControlPlane
+from twin.state import StateFolder
+
+pytestmark = pytest.mark.engine
+VERSIONS = sorted(folder.name for folder in HERE.iterdir() if (folder / "state.json").exists())
+
+
+def restored(root: Path, version: str) -> tuple[str, str]:
+    """Put what the recorded cloud held into a state folder. Returns address and certificate of its control plane."""
+    state = StateFolder(root)
+    plane = ControlPlane(state.planes / PLANE)
+    plane.prepare()
+    marks = {ENDPOINT: plane.endpoint, AUTHORITY: plane.certificate_authority_base64}
+    for file in (HERE / version / "cloud").glob("*/*.json"):
+        target = state.documents / file.parent.name / file.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(_filled(file, marks), "utf-8")
+    return plane.endpoint, plane.certificate_authority_base64
+
+
+def _filled(file: Path, marks: dict[str, str]) -> str:
+    text = file.read_text("utf-8")
+    for mark, value in marks.items():
+        text = text.replace(mark, value)
+    return text
+
+
+def preview(running: Rehearsal) -> list[dict[str, Any]]:
+    done = running.pulumi("preview", "--json", "--show-sames")
+    document = json.loads(done.text[done.text.index("{") : done.text.rindex("}") + 1])
+    assert not [d for d in document.get("diagnostics", []) if d.get("severity") == "error"], done.text
+    steps: list[dict[str, Any]] = document["steps"]
+    return steps
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_newer_version_replaces_and_deletes_nothing(version: str, tmp_path: Path) -> None:
+    root = tmp_path / "state"
+    endpoint, authority = restored(root, version)
+    with rehearsal(root) as running:
+        running.new_stack()
+        file = tmp_path / "state.json"
+        file.write_text(_filled(HERE / version / "state.json", {ENDPOINT: endpoint, AUTHORITY: authority}), "utf-8")
+        assert running.pulumi("stack", "import", "--file", str(file)).code == 0
+        before = {each["urn"] for each in json.loads(file.read_text("utf-8"))["deployment"]["resources"]}
+        steps = preview(running)
+        operations = {(step["op"], step["urn"]) for step in steps if step["op"] not in ("same", "update", "refresh")}
+        assert operations == set(), "nothing is created anew, replaced or deleted"
+        assert {step["urn"] for step in steps} >= before
+        running.client.stop()
+        shutil.rmtree(root / "pulumi")
+
+
+def test_there_is_a_recorded_state() -> None:
+    assert VERSIONS
