@@ -89,7 +89,7 @@ def _show(reports: list[GateReport]) -> None:
         console.print("nothing is proven: no gate is recorded in this stack yet")
         return
     table = Table(box=None, pad_edge=False)
-    for heading in ("pool", "generation", "verdict", "nodes", "expected on each node", "when", "valid until"):
+    for heading in ("pool", "generation", "verdict", "nodes proven", "when (UTC)", "valid until"):
         table.add_column(heading, overflow="fold")
     for each in reports:
         proof, expected = each.proof, each.expected
@@ -97,10 +97,9 @@ def _show(reports: list[GateReport]) -> None:
             expected.pool,
             expected.generation,
             each.verdict,
-            f"{len(proof.nodes) if proof else 0} of {expected.nodes} proven",
-            ", ".join(f"{name} {amount}" for name, amount in sorted(expected.resources.items())),
-            f"{proof.at:%Y-%m-%d %H:%M:%S} UTC, took {seconds(proof.seconds)}" if proof else "never",
-            f"{proof.valid_until:%Y-%m-%d %H:%M} UTC" if proof and proof.valid_until else "-",
+            f"{len(proof.nodes) if proof else 0} of {expected.nodes}",
+            f"{proof.at:%Y-%m-%d %H:%M:%S}" if proof else "never",
+            f"{proof.valid_until:%Y-%m-%d}" if proof and proof.valid_until else "-",
         )
     console.print(table)
     for each in reports:
@@ -109,12 +108,13 @@ def _show(reports: list[GateReport]) -> None:
 
 def _show_details(console: Console, each: GateReport) -> None:
     proof = each.proof
-    console.print(f"\npool {each.expected.pool}, generation {each.expected.generation}")
+    took = f", took {seconds(proof.seconds)}" if proof else ""
+    console.print(f"\npool {each.expected.pool}, generation {each.expected.generation}{took}")
     if proof is None:
         console.print("  nothing recorded: its gate was interrupted")
         return
     for phase in proof.phases:
-        console.print(escape(f"  {phase.name}: {phase.verdict} ({phase.summary}; {seconds(phase.seconds)})"))
+        console.print(escape(f"  {phase.name}: {phase.verdict}; {phase.summary}"))
     for name, node in sorted(proof.nodes.items()):
         advertised = ", ".join(f"{resource} {amount}" for resource, amount in sorted(node.advertised.items()))
         console.print(escape(f"  {name}: {advertised}; {node.identity.get('provider id', '')}"))

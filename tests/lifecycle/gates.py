@@ -55,6 +55,20 @@ class GateProcess:
         assert answer.refresh_before_update
         return decode(answer.properties)
 
+    def retire(self, on_destroy: str, *, within: float) -> str:
+        """Delete a guard of the gate's pool, as a plain destroy does. Returns its refusal; empty if it let go."""
+        resources = sorted(self._inputs["resources"])
+        guard = {key: self._inputs[key] for key in ("pool", "generation", "nodeSelector", "kubeconfig")}
+        properties = encode({**guard, "resources": resources, "onDestroy": on_destroy, "withinSeconds": within})
+        urn = "urn:pulumi:local::plumbline::plumbline:index:RetireGuard::guard"
+        try:
+            self._stub.Delete(provider_pb2.DeleteRequest(urn=urn, id="guard", properties=properties))
+        except grpc.RpcError as error:
+            refused: Any = error
+            assert refused.code() is grpc.StatusCode.FAILED_PRECONDITION
+            return str(refused.details())
+        return ""
+
     def until_failed(self, *, within: float, stable: float) -> Failed:
         """How the gate fails. A fault takes a moment to bite: until it has, the gate may pass."""
         for _ in range(20):

@@ -185,25 +185,19 @@ def test_green_again_retires_the_failed_successor(stage: Rehearsal) -> None:
     assert [group["id"] for group in stage.resources("aws:eks/nodeGroup:NodeGroup")] == [f"train:{POOL.full_name}"]
 
 
-def test_destroy_is_refused_while_a_training_pod_runs(stage: Rehearsal) -> None:
-    limits = {"nvidia.com/gpu": "8"}
+def run_training_pod(stage: Rehearsal, name: str, **labels: str) -> None:
+    container = {"name": "rank", "image": "registry.example.com/llama:1"}
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": "llama-0", "namespace": "training"},
+        "metadata": {"name": name, "namespace": "training", "labels": labels},
         "spec": {
             "tolerations": [{"operator": "Exists"}],
-            "containers": [{"name": "rank", "image": "registry.example.com/llama:1", "resources": {"limits": limits}}],
+            "containers": [{**container, "resources": {"limits": {"nvidia.com/gpu": "8"}}}],
         },
     }
     kubectl(stage, "apply", "--filename", "-", stdin=json.dumps(pod))
-    kubectl(stage, "wait", "--for=condition=Ready", "pod/llama-0", "--namespace", "training", "--timeout=30s")
-    done = stage.pulumi("destroy", "--yes", "--skip-preview")
-    assert done.code != 0
-    assert "is kept: 1 training pod still there" in done.text
-    assert "training/llama-0 on ip-10-20-32-1" in done.text
-    assert len(stage.client.world()["machines"]) == 2
-    kubectl(stage, "delete", "pod/llama-0", "--namespace", "training", "--ignore-not-found", "--wait=true")
+    kubectl(stage, "wait", "--for=condition=Ready", f"pod/{name}", "--namespace", "training", "--timeout=30s")
 
 
 def kubectl(stage: Rehearsal, *arguments: str, stdin: str = "") -> str:
@@ -212,6 +206,34 @@ def kubectl(stage: Rehearsal, *arguments: str, stdin: str = "") -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def test_destroy_is_refused_while_a_training_pod_runs(stage: Rehearsal) -> None:
+    run_training_pod(stage, "llama-0")
+    done = stage.pulumi("destroy", "--yes", "--skip-preview")
+    assert done.code != 0
+    assert "is kept: 1 training pod still there" in done.text
+    assert "training/llama-0 on ip-10-20-32-1" in done.text
+    assert len(stage.client.world()["machines"]) == 2
+
+
+def test_guard_waits_evicts_within_budgets_and_forces_nothing(stage: Rehearsal, gate: GateProcess) -> None:
+    run_training_pod(stage, "llama-1", app="llama")
+    budget = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "llama", "namespace": "training"},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "llama"}}},
+    }
+    kubectl(stage, "apply", "--filename", "-", stdin=json.dumps(budget))
+    assert "2 training pods still there" in gate.retire("wait", within=2)
+    refusal = gate.retire("evict", within=6)
+    assert "1 training pod could not be evicted in time: training/llama-1" in refusal
+    assert "disruption budget" in refusal
+    kubectl(stage, "get", "pod/llama-1", "--namespace", "training")
+    kubectl(stage, "delete", "pdb/llama", "--namespace", "training")
+    assert gate.retire("evict", within=30) == ""
+    assert kubectl(stage, "get", "pods", "--namespace", "training", "--output", "name") == ""
 
 
 def test_destroy_leaves_nothing(stage: Rehearsal) -> None:

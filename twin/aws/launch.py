@@ -101,6 +101,20 @@ def _one_efa_on_a_card(launch: Launch, _: Machine) -> Iterator[tuple[str, str]]:
             )
 
 
+def _device_indexes(launch: Launch, facts: Machine) -> Iterator[tuple[str, str]]:
+    """https://github.com/terraform-aws-modules/terraform-aws-eks/issues/2654 and others quote it."""
+    for nic in launch.interfaces:
+        card, device = int(nic.get("networkCardIndex") or 0), int(nic.get("deviceIndex") or 0)
+        limit = facts.interfaces_per_card.get(card, device + 1)
+        if device >= limit:
+            yield (
+                "InvalidParameterValue",
+                f"The specified number '{device}' for the device index exceeds the maximum number of network "
+                f"interfaces supported by the network card at network card index {card}. The maximum devices for this "
+                f"network card is {limit}. Specify a number from 0 to {limit - 1}, and try again.",
+            )
+
+
 def _places(launch: Launch, facts: Machine) -> Iterator[tuple[str, str]]:
     """https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_InstanceNetworkInterfaceSpecification.html ."""
     places = Counter((int(n.get("networkCardIndex") or 0), int(n.get("deviceIndex") or 0)) for n in launch.interfaces)
@@ -177,6 +191,7 @@ def _market(launch: Launch, _: Machine) -> Iterator[tuple[str, str]]:
 _RULES: tuple[Rule, ...] = (
     _cards,
     _one_efa_on_a_card,
+    _device_indexes,
     _places,
     _primary_has_an_address,
     _no_public_address_on_several,

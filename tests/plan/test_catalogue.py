@@ -1,0 +1,41 @@
+"""The catalogue against data that AWS published: moto's copy of DescribeInstanceTypes, which nobody here wrote."""
+
+import pytest
+from pydantic import ValidationError
+
+from plumbline.catalog import AwsCatalogue, aws_catalogue, nearest
+from twin.aws.facts import machine
+
+CATALOGUE = aws_catalogue()
+
+
+@pytest.mark.parametrize("name", sorted(CATALOGUE.machines))
+def test_machine_is_as_aws_describes_it(name: str) -> None:
+    ours, theirs = CATALOGUE.machines[name], machine(name)
+    assert theirs is not None
+    assert ours.gpus == theirs.gpus
+    assert ours.architecture == theirs.architecture
+    assert ours.network_cards == len(theirs.cards)
+    assert ours.efa_interfaces == theirs.efa_interfaces
+    assert set(ours.cards_without_efa) == {card for card, kinds in theirs.cards.items() if "efa-only" not in kinds}
+    assert {ours.interfaces_per_card} == set(theirs.interfaces_per_card.values())
+
+
+def test_fact_without_a_source_is_no_fact() -> None:
+    raw = CATALOGUE.model_dump()
+    del raw["machines"]["p5.48xlarge"]["sources"]["gpus"]
+    with pytest.raises(ValidationError, match="no source for gpus"):
+        AwsCatalogue.model_validate(raw)
+
+
+def test_source_has_an_address() -> None:
+    raw = CATALOGUE.model_dump()
+    raw["machines"]["p5.48xlarge"]["sources"]["gpus"] = "hearsay"
+    with pytest.raises(ValidationError, match="sources without an address: hearsay"):
+        AwsCatalogue.model_validate(raw)
+    assert CATALOGUE.address(CATALOGUE.machines["p5.48xlarge"], "gpus").startswith("https://")
+
+
+def test_nearest_names_come_first() -> None:
+    assert nearest("p5.48xlarg", CATALOGUE.machines)[0] == "p5.48xlarge"
+    assert nearest("zzz", CATALOGUE.machines) == []
