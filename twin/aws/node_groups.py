@@ -106,8 +106,8 @@ class NodeGroupKind(Kind):
             for victim in random.sample(running, max(0, -missing)):
                 await call.world.terminate(victim)
             if missing > 0:
-                running += await self._launch(call, id_, outputs, missing)
-            await self._wait_joined(call, running)
+                await self._launch(call, outputs, missing)
+            await self._wait_joined(call, self._instances(call, id_))
         except LaunchFailure as failure:
             outputs["status"] = f"{doing.upper()}_FAILED"
             call.world.store.put(_FOLDER, id_, outputs)
@@ -120,7 +120,7 @@ class NodeGroupKind(Kind):
         call.world.store.put(_FOLDER, id_, outputs)
         return outputs
 
-    async def _launch(self, call: Call, id_: str, outputs: Values, count: int) -> list[str]:
+    async def _launch(self, call: Call, outputs: Values, count: int) -> None:
         template = _template(call)
         subnet = call.find("aws:ec2/subnet:Subnet", call.inputs["subnetIds"][0])
         assert subnet, "checked before"
@@ -137,14 +137,11 @@ class NodeGroupKind(Kind):
         )
         facts = check_launch(launch)
         addresses = _free_addresses(call, subnet, count)
-        launched = []
         for address in addresses:
             instance = _instance(call, outputs, launch, facts, subnet, address)
             document = {"reservation": launch.reservation_id, "address": str(address), "subnet": subnet["id"]}
             call.world.store.put("aws-instance", instance.id, document)
             await call.world.launch(instance)
-            launched.append(instance.id)
-        return launched
 
     async def _wait_joined(self, call: Call, instances: list[str]) -> None:
         deadline = asyncio.get_running_loop().time() + max(5.0, call.world.scaled(_JOIN_SECONDS))

@@ -1,0 +1,156 @@
+"""A world in memory for the simulated AWS, and the engine's side of its protocol."""
+
+import asyncio
+import copy
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import grpc
+from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc, status_pb2
+
+from twin.aws import servicer
+from twin.aws.wire import decode, encode
+from twin.faults import FAULTS
+from twin.world import ClusterAccess, Document, Fault, Instance
+
+
+class Memory:
+    """A store in memory."""
+
+    def __init__(self) -> None:
+        self.documents: dict[tuple[str, str], Document] = {}
+
+    def get(self, kind: str, id: str) -> Document | None:
+        return copy.deepcopy(self.documents.get((kind, id)))
+
+    def put(self, kind: str, id: str, document: Document) -> None:
+        self.documents[kind, id] = copy.deepcopy(document)
+
+    def delete(self, kind: str, id: str) -> None:
+        self.documents.pop((kind, id), None)
+
+    def list(self, kind: str) -> dict[str, Document]:
+        return {id: copy.deepcopy(d) for (k, id), d in sorted(self.documents.items()) if k == kind}
+
+
+class Imagined:
+    """A world whose machines join at once."""
+
+    def __init__(self) -> None:
+        self.store = Memory()
+        self.on: set[str] = set()
+        self.clusters: set[str] = set()
+
+    async def create_cluster(self, name: str, version: str) -> ClusterAccess:
+        self.clusters.add(name)
+        return ClusterAccess(endpoint=f"https://{name}", certificate_authority_pem="pem")
+
+    async def delete_cluster(self, name: str) -> None:
+        self.clusters.discard(name)
+
+    async def launch(self, instance: Instance) -> None:
+        self.store.put("machine", instance.id, {**vars(instance), "labels": dict(instance.labels), "taints": []})
+
+    async def joined(self, instance_id: str) -> bool:
+        return "node-never-joins" not in self.on and self.store.get("machine", instance_id) is not None
+
+    async def terminate(self, instance_id: str) -> None:
+        self.store.delete("machine", instance_id)
+
+    def fault(self, name: str) -> Fault | None:
+        return FAULTS[name] if name in self.on else None
+
+    def scaled(self, seconds: float) -> float:
+        return 0.0
+
+
+class Refused(Exception):
+    """What an operation failed with."""
+
+    def __init__(self, error: Any) -> None:
+        super().__init__(error.details())
+        details = dict(error.trailing_metadata() or ())
+        self.kept: provider_pb2.ErrorResourceInitFailed | None = None
+        if "grpc-status-details-bin" in details:
+            status = status_pb2.Status.FromString(details["grpc-status-details-bin"])
+            self.kept = provider_pb2.ErrorResourceInitFailed()
+            assert status.details[0].Unpack(self.kept)
+
+
+class Engine:
+    """Calls a provider as the engine does."""
+
+    def __init__(self, world: Imagined) -> None:
+        self.world = world
+        self._loop = asyncio.new_event_loop()
+        self._metadata = (("plumbline-instance", "one"),)
+
+    def start(self) -> None:
+        self._server, self._stub = self._loop.run_until_complete(self._serve())
+        self.ask("Configure", provider_pb2.ConfigureRequest(args=encode({"region": "us-west-2"})))
+
+    async def _serve(self) -> tuple[grpc.aio.Server, Any]:
+        server = grpc.aio.server()
+        provider_pb2_grpc.add_ResourceProviderServicer_to_server(servicer(self.world), server)
+        port = server.add_insecure_port("127.0.0.1:0")
+        await server.start()
+        return server, provider_pb2_grpc.ResourceProviderStub(grpc.aio.insecure_channel(f"127.0.0.1:{port}"))
+
+    def stop(self) -> None:
+        self._loop.run_until_complete(self._server.stop(0))
+        self._loop.close()
+
+    def ask(self, method: str, request: Any) -> Any:
+        call: Callable[..., Awaitable[Any]] = getattr(self._stub, method)
+
+        async def send() -> Any:
+            try:
+                return await call(request, metadata=self._metadata)
+            except grpc.aio.AioRpcError as error:
+                raise Refused(error) from None
+
+        return self._loop.run_until_complete(send())
+
+    def check(self, token: str, inputs: dict[str, Any], name: str = "it") -> tuple[dict[str, Any], dict[str, str]]:
+        answer = self.ask("Check", provider_pb2.CheckRequest(urn=_urn(token, name), news=encode(inputs)))
+        return decode(answer.inputs)[0], {failure.property: failure.reason for failure in answer.failures}
+
+    def create(self, token: str, preview: bool = False, **inputs: Any) -> tuple[str, dict[str, Any]]:
+        checked, failures = self.check(token, inputs)
+        assert not failures, failures
+        request = provider_pb2.CreateRequest(urn=_urn(token), properties=encode(checked), preview=preview)
+        answer = self.ask("Create", request)
+        return answer.id, decode(answer.properties)[0]
+
+    def update(self, token: str, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> dict[str, Any]:
+        request = provider_pb2.UpdateRequest(urn=_urn(token), id=id_, olds=encode(olds), news=encode(news))
+        return decode(self.ask("Update", request).properties)[0]
+
+    def read(self, token: str, id_: str) -> str:
+        return str(self.ask("Read", provider_pb2.ReadRequest(urn=_urn(token), id=id_)).id)
+
+    def delete(self, token: str, id_: str) -> None:
+        self.ask("Delete", provider_pb2.DeleteRequest(urn=_urn(token), id=id_, properties=encode({})))
+
+    def replaces(self, token: str, olds: dict[str, Any], news: dict[str, Any]) -> tuple[list[str], list[str]]:
+        request = provider_pb2.DiffRequest(
+            urn=_urn(token), id="x", olds=encode(olds), old_inputs=encode(olds), news=encode(news)
+        )
+        answer = self.ask("Diff", request)
+        return list(answer.diffs), list(answer.replaces)
+
+
+def _urn(token: str, name: str = "it") -> str:
+    return f"urn:pulumi:dev::p::{token}::{name}"
+
+
+@contextmanager
+def engine() -> Iterator[Engine]:
+    """An engine with the simulated AWS in an empty account."""
+    running = Engine(Imagined())
+    running.start()
+    try:
+        yield running
+    finally:
+        running.stop()
