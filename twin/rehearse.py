@@ -36,11 +36,17 @@ def rehearse(state: StateFolder, stack: str, fault: str | None) -> int:
     client.set_faults([fault] if fault else [])
     if fault:
         _step(console, f"fault {fault}: {FAULTS[fault].description}")
+        if FAULTS[fault].bites in _BEFORE_NODES and client.world()["machines"]:
+            _step(console, "this fault concerns new node groups, and there are nodes already: run `make down` first")
     ready = time.monotonic()
     _step(console, f"ready after {ready - started:.0f} s; pulumi up of stack {stack}, logs in {_shown(state.logs)}")
     code, unchanged = _up(state, stack)
     _ended(console, state, stack, code, unchanged=unchanged, seconds=time.monotonic() - ready)
     return code
+
+
+_BEFORE_NODES = ("nodes", "aws")
+"""Where a fault bites that nodes of before do not feel."""
 
 
 def _up(state: StateFolder, stack: str) -> tuple[int, bool]:

@@ -98,6 +98,10 @@ def identities(snapshot: Snapshot) -> dict[str, dict[str, str]]:
     return {node.name: {**_identity(node), **images.get(node.name, {})} for node in snapshot.nodes}
 
 
+_DRIVER_LABEL = "nvidia.com/cuda.driver-version.full"
+"""Where GPU feature discovery runs. https://github.com/NVIDIA/k8s-device-plugin/tree/main/docs/gpu-feature-discovery"""
+
+
 def _identity(node: Node) -> dict[str, str]:
     fields = {
         "boot id": "bootID",
@@ -106,7 +110,10 @@ def _identity(node: Node) -> dict[str, str]:
         "container runtime": "containerRuntimeVersion",
         "operating system": "osImage",
     }
-    return {"provider id": node.provider_id, **{words: node.info.get(key, "") for words, key in fields.items()}}
+    identity = {"provider id": node.provider_id, **{words: node.info.get(key, "") for words, key in fields.items()}}
+    if driver := node.labels.get(_DRIVER_LABEL):
+        identity["driver"] = driver
+    return identity
 
 
 def digest(expected: PoolExpectation, identity: Mapping[str, Mapping[str, str]]) -> str:

@@ -2,11 +2,11 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.alias_generators import to_camel
+from pydantic import Field
 
+from plumbline.gate.inputs import PoolInput
 from plumbline.gate.snapshot import Pod
 from plumbline.gate.wording import names, plural
 
@@ -14,13 +14,9 @@ UNREACHABLE_VARIABLE = "PLUMBLINE_DELETE_UNSEEN"
 """Environment variable that lets a generation go although its cluster cannot be read; its value has to be `yes`."""
 
 
-class GuardInputs(BaseModel):
+class GuardInputs(PoolInput):
     """The inputs of a RetireGuard, without its kubeconfig."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=True)
-
-    pool: str
-    generation: str
     node_selector: Mapping[str, str] = Field(min_length=1)
     """Labels by which the cloud marks the nodes of this generation."""
     resources: tuple[str, ...]
@@ -28,21 +24,6 @@ class GuardInputs(BaseModel):
     on_destroy: Literal["refuse", "wait", "evict"]
     within_seconds: float = Field(default=1800, gt=0)
     """How long `wait` and `evict` wait for training pods to be gone."""
-
-    @classmethod
-    def from_inputs(cls, inputs: Mapping[str, Any]) -> "GuardInputs":
-        """From the resource's inputs. Raises: pydantic.ValidationError."""
-        wanted = {to_camel(name) for name in cls.model_fields}
-        return cls.model_validate({key: value for key, value in inputs.items() if key in wanted})
-
-    def inputs(self) -> dict[str, Any]:
-        """As the resource's inputs."""
-        return self.model_dump(mode="json", by_alias=True)
-
-    @property
-    def label(self) -> str:
-        """For messages."""
-        return f"pool {self.pool}, generation {self.generation}"
 
 
 @dataclass(frozen=True, kw_only=True)
