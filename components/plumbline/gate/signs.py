@@ -127,7 +127,8 @@ def quote(pod: Pod, log: str) -> str:
         return pod.reason or pod.scheduled_message or f"phase {pod.phase or 'unknown'}, no container has started"
     container = next((c for c in pod.containers if not c.ready), pod.containers[0])
     waits = container.waiting_reason not in ("", "CrashLoopBackOff")
-    parts = [container.waiting_reason or f"phase {pod.phase}"]
+    ended = "terminated" if container.exit_code is not None else f"phase {pod.phase}"
+    parts = [container.waiting_reason or ended]
     if waits:
         words = container.waiting_message  # how an earlier run ended is another matter
     else:
