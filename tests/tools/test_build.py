@@ -63,7 +63,8 @@ def test_failed_build_leaves_nothing_and_shows_the_end_of_its_log(
 
 
 BUILD = """
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs inherit it ignored
 from pathlib import Path
 from tools import build, go_toolchain, toolbox
 from tools.go_toolchain import Go
