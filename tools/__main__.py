@@ -1,6 +1,7 @@
 """`python -m tools`: build the tools, and say where they are."""
 
 import shutil
+import signal
 import subprocess
 import sys
 from typing import Annotated
@@ -20,6 +21,8 @@ def build(names: Annotated[list[str] | None, typer.Argument(help="Tools; all by 
     if unknown := set(names or ()) - set(load()):
         typer.echo(f"no tool {', '.join(sorted(unknown))}; there are {', '.join(load())}", err=True)
         raise typer.Exit(2)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)  # whatever ends a build, ends it as Ctrl-C does
     try:
         ensure(names or ())
     except (BuildFailed, subprocess.CalledProcessError) as failure:

@@ -142,16 +142,21 @@ def _source(tool: Tool, go: Go, work: Path) -> Path:
 def _in_module(place: str, source: Path, go: Go) -> Path:
     """The path of `module:path` in Go's module cache."""
     module, path = place.split(":")
-    subprocess.run(
-        [str(go.executable), "mod", "download", module],
-        cwd=source,
-        env=go.environment(),
-        check=True,
-        capture_output=True,
-    )
-    command = [str(go.executable), "list", "-m", "-f", "{{.Dir}}", module]
-    result = subprocess.run(command, cwd=source, env=go.environment(), check=True, capture_output=True, text=True)
-    return Path(result.stdout.strip()) / path
+    _ask(go, source, "mod", "download", module)
+    return Path(_ask(go, source, "list", "-m", "-f", "{{.Dir}}", module).strip()) / path
+
+
+def _ask(go: Go, folder: Path, *arguments: str) -> str:
+    """What a short Go command prints.
+
+    Raises:
+        BuildFailed: it exited with an error, a registry that did not answer for instance.
+    """
+    command = [str(go.executable), *arguments]
+    result = subprocess.run(command, cwd=folder, env=go.environment(), check=False, capture_output=True, text=True)
+    if result.returncode != 0:
+        raise BuildFailed(f"{' '.join(command)} failed ({result.returncode}):\n{result.stderr.strip()}")
+    return result.stdout
 
 
 def _run(command: list[str], folder: Path, go: Go, log: Path, still: Callable[[], None]) -> None:

@@ -14,6 +14,7 @@ from tools.pins import version_tuple
 from tools.toolbox import CHECKOUT, cache_folder
 
 _LOCK_FILE = CHECKOUT / "requirements" / "go.txt"
+_CHANGES_WHAT_IS_BUILT = {"GO111MODULE", "GOAMD64", "GOARCH", "GOARM64", "GOEXPERIMENT", "GOFLAGS", "GOOS", "GOROOT"}
 
 
 @dataclass(frozen=True)
@@ -27,8 +28,10 @@ class Go:
         """For builds: no other toolchain is fetched, the user's flags do not change what is built, and no C compiler
         is needed. Where modules come from stays as the user set it.
         """
-        kept = {key: value for key, value in os.environ.items() if key not in ("GOFLAGS", "GOROOT", "GOOS", "GOARCH")}
-        return {**kept, "GOTOOLCHAIN": "local", "GOFLAGS": "-mod=readonly", "CGO_ENABLED": "0", "GOWORK": "off"}
+        kept = {key: value for key, value in os.environ.items() if key not in _CHANGES_WHAT_IS_BUILT}
+        # No -buildvcs: a repository around the cache would be stamped in, or stop the build when git distrusts it.
+        flags = "-mod=readonly -buildvcs=false"
+        return {**kept, "GOTOOLCHAIN": "local", "GOFLAGS": flags, "CGO_ENABLED": "0", "GOWORK": "off"}
 
 
 def find(required: tuple[int, ...]) -> Go:

@@ -247,6 +247,8 @@ def main() -> None:
     while not ended.wait(_POLL_SECONDS) and os.getppid() == parent:
         pass
     children.end()
+    if os.getpgrp() == os.getpid():  # the engine gave this process a group: what programs started is in it as well
+        os.killpg(os.getpgrp(), signal.SIGTERM)
     server.stop(0)
 
 

@@ -1,6 +1,7 @@
 """Where the tools are: in a cache outside the checkout, linked into one folder of this checkout."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -70,9 +71,8 @@ def _official_pulumi() -> dict[str, Path]:
         return {}
     beside = Path(cli).resolve().parent
     hosts = {name: beside / name for name in ("pulumi-language-python", "pulumi-language-python-exec")}
-    text = _output([cli, "version"])
     low, high = _PULUMI_RANGE
-    if text and low <= version_tuple(text) < high and all(host.exists() for host in hosts.values()):
+    if low <= _version([cli, "version"]) < high and all(host.exists() for host in hosts.values()):
         return {"pulumi": Path(cli).resolve(), **hosts}
     return {}
 
@@ -85,21 +85,20 @@ def _kubebuilder_assets(tool: Tool) -> dict[str, Path]:
         return {}
     wanted = version_tuple(tool.version)[:2]
     for name, path in found.items():
-        text = _output([str(path), *(["version", "--client"] if name == "kubectl" else ["--version"])])
-        numbers = next((word for word in text.split() if word.lstrip("v")[:1].isdigit()), "0")
-        if version_tuple(numbers)[:2] != wanted:
+        if _version([str(path), *(["version", "--client"] if name == "kubectl" else ["--version"])])[:2] != wanted:
             return {}
     return found
 
 
-def _output(command: list[str]) -> str:
+def _version(command: list[str]) -> tuple[int, ...]:
+    """The first version that a program prints; empty where it does not run, or prints none."""
+    environment = {**os.environ, "PULUMI_SKIP_UPDATE_CHECK": "1"}
     try:
-        environment = {**os.environ, "PULUMI_SKIP_UPDATE_CHECK": "1"}
-        return subprocess.run(
-            command, capture_output=True, text=True, check=False, env=environment, timeout=60
-        ).stdout.strip()
-    except OSError:
-        return ""
+        text = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=60).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return ()
+    match = re.search(r"\d+(\.\d+)+", text)
+    return version_tuple(match[0]) if match else ()
 
 
 def link(sources: dict[str, Path]) -> None:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tools import toolbox
@@ -76,11 +77,11 @@ def test_environment_that_is_missing_is_named(project: Path) -> None:
     assert "runtime.options.virtualenv" in done.stdout + done.stderr
 
 
-def test_interrupt_ends_the_program_and_the_host_quietly(project: Path) -> None:
-    (project / "__main__.py").write_text("import time\nprint('waiting', flush=True)\ntime.sleep(300)\n")
-    command = [str(toolbox.bin_folder() / "pulumi"), "preview", "--non-interactive"]
+def caught_waiting(project: Path, program: str) -> "subprocess.Popen[str]":
+    """An engine whose program has printed `waiting`."""
+    (project / "__main__.py").write_text(program)
     process = subprocess.Popen(
-        command,
+        [str(toolbox.bin_folder() / "pulumi"), "preview", "--non-interactive"],
         cwd=project,
         env=environment(project),
         stdout=subprocess.PIPE,
@@ -89,11 +90,12 @@ def test_interrupt_ends_the_program_and_the_host_quietly(project: Path) -> None:
         start_new_session=True,
     )
     assert process.stdout
-    lines = []
-    for line in process.stdout:
-        lines.append(line)
-        if "waiting" in line:
-            break
+    assert any("waiting" in line for line in process.stdout)
+    return process
+
+
+def test_interrupt_ends_the_program_and_the_host_quietly(project: Path) -> None:
+    process = caught_waiting(project, "import time\nprint('waiting', flush=True)\ntime.sleep(300)\n")
     os.killpg(process.pid, signal.SIGINT)
     try:
         rest, _ = process.communicate(timeout=30)
@@ -102,4 +104,19 @@ def test_interrupt_ends_the_program_and_the_host_quietly(project: Path) -> None:
             os.killpg(process.pid, signal.SIGINT)  # as a person does who presses Ctrl-C again
             process.wait(30)
     assert process.returncode != 0
-    assert "Traceback" not in "".join(lines) + rest
+    assert "Traceback" not in rest
+
+
+def test_host_program_and_what_it_started_end_when_the_engine_was_killed(project: Path) -> None:
+    program = (
+        "import subprocess\nchild = subprocess.Popen(['sleep', '300'])\nprint('waiting', flush=True)\nchild.wait()\n"
+    )
+    process = caught_waiting(project, program)
+    started = psutil.Process(process.pid).children(recursive=True)
+    assert "sleep" in [child.name() for child in started]
+    process.kill()
+    process.wait()
+    _, left = psutil.wait_procs(started, timeout=30)
+    for child in left:
+        child.kill()
+    assert left == []
