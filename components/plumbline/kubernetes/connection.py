@@ -134,7 +134,8 @@ async def connect(kubeconfig: str) -> AsyncIterator[Connection]:
         client = AsyncClient(config, ConnectionParams(timeout=httpx2.Timeout(REQUEST_SECONDS)))
     except Unreachable:
         raise
-    except Exception as error:
-        raise Unreachable(f"the kubeconfig cannot be used: {type(error).__name__}: {error}") from error
+    except Exception as error:  # noqa: BLE001 - whatever is wrong with the text, it is the same to the caller
+        # A parser quotes what it could not read, and that may be a token.
+        raise Unreachable(f"the kubeconfig cannot be used ({type(error).__name__})") from None
     async with client:
         yield Connection(client)
