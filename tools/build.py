@@ -60,6 +60,8 @@ def ensure(names: Sequence[str] = (), say: Say = say) -> Path:
             toolbox.link({name: toolbox.built(tool, go.version) / name for name in tool.outputs})
             if tool.name == "pulumi":
                 toolbox.write_language_host()
+    if not names:
+        toolbox.stamp()
     return toolbox.link_folder()
 
 

@@ -14,6 +14,7 @@ CHECKOUT = HERE.parent
 _PULUMI_RANGE = ((3, 274), (4,))
 """Official CLIs of these versions are used instead of a build: the first that asks for refreshes as our gate does,
 up to the next major version."""
+_STAMP = ".pins"
 
 
 class ToolsMissing(Exception):
@@ -48,7 +49,19 @@ def bin_folder() -> Path:
     missing = [name for name in wanted if not (folder / name).exists()]
     if missing:
         raise ToolsMissing(f"not built yet: {', '.join(missing)}; run `make tools`")
+    if (folder / _STAMP).exists() and (folder / _STAMP).read_text("utf-8") != pins_digest():
+        raise ToolsMissing("the pins of the tools have changed since they were built; run `make tools`")
     return folder
+
+
+def pins_digest() -> str:
+    """Of all pins: another one means that the links are of tools that are no longer the pinned ones."""
+    return "-".join(tool.digest("") for tool in load().values())
+
+
+def stamp() -> None:
+    """Note that every link is of the pinned tools."""
+    (link_folder() / _STAMP).write_text(pins_digest(), "utf-8")
 
 
 def official(name: str) -> dict[str, Path]:

@@ -139,6 +139,17 @@ def test_missing_tools_are_named_with_the_command_that_builds_them(
         toolbox.bin_folder()
 
 
+def test_tools_of_other_pins_are_not_used_unnoticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(toolbox, "link_folder", lambda: tmp_path)
+    for name in (*(name for tool in load().values() for name in tool.outputs), "pulumi-language-python"):
+        (tmp_path / name).touch()
+    toolbox.stamp()
+    assert toolbox.bin_folder() == tmp_path
+    monkeypatch.setattr(toolbox, "pins_digest", lambda: "others")
+    with pytest.raises(toolbox.ToolsMissing, match="have changed since they were built; run `make tools`"):
+        toolbox.bin_folder()
+
+
 @pytest.mark.parametrize(
     ("version", "used"), [("v3.274.1", True), ("v3.300.0", True), ("v3.273.0", False), ("v4.0.0", False), ("", False)]
 )
