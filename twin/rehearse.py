@@ -1,11 +1,13 @@
 """`make rehearse`: everything from nothing to a real `pulumi up` on the simulated cloud."""
 
+import json
 import os
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import psutil
 from rich.console import Console
 
 from tools import toolbox
@@ -59,6 +61,10 @@ def _up(state: StateFolder, stack: str) -> tuple[int, bool]:
         check=True,
         stdout=subprocess.DEVNULL,
     )
+    if _left_locked(state, stack):
+        sys.stdout.write("rehearsal: an earlier pulumi up was killed and left the stack locked: pulumi cancel\n")
+        cancel = ["pulumi", "cancel", "--yes", "--stack", stack]
+        subprocess.run(cancel, cwd=toolbox.CHECKOUT, env=environment, check=True, capture_output=True)
     command = ["pulumi", "up", "--yes", "--skip-preview", "--non-interactive", "--stack", stack]
     process = subprocess.Popen(
         command, cwd=toolbox.CHECKOUT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -73,6 +79,12 @@ def _up(state: StateFolder, stack: str) -> tuple[int, bool]:
             if line.startswith("    ") and any(word in line for word in ("created", "updated", "deleted", "replaced")):
                 changes.append(line)
     return process.wait(), not changes
+
+
+def _left_locked(state: StateFolder, stack: str) -> bool:
+    """Whether the stack is locked, and by engines that are all gone: a live one's lock is not ours to take."""
+    locks = [json.loads(file.read_text("utf-8")) for file in state.pulumi.glob(f".pulumi/locks/*/*/{stack}/*.json")]
+    return bool(locks) and not any(psutil.pid_exists(lock["pid"]) for lock in locks)
 
 
 def _ended(console: Console, state: StateFolder, stack: str, code: int, *, unchanged: bool, seconds: float) -> None:
