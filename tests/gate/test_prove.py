@@ -131,6 +131,23 @@ def test_flap_is_seen_and_named() -> None:
     assert f"{NAMES[1]}: {EFA} 32 -> 0" in proof.diagnoses[0].evidence[0]
 
 
+def test_plugin_that_dies_during_the_run_is_the_cause_and_its_lost_devices_are_not() -> None:
+    gone = [node(name, allocatable={EFA: "0"}) for name in NAMES]
+    dead = snapshot(nodes=gone, pods=with_pods(PLUGIN, {name: {"container": CRASH} for name in NAMES}))
+    proof, _, _ = run(lambda t: snapshot() if t < 2 else dead)
+    assert "in phase 2 of 3, plugins" in proof.headline
+    died, lost = proof.diagnoses
+    assert died.cause == "the vpc.amazonaws.com/efa device plugin does not start"
+    assert lost.cause == "devices were advertised and then lost again"
+
+
+def test_device_that_is_lost_once_is_counted_and_not_called_flapping() -> None:
+    fewer = [node(NAMES[0]), node(NAMES[1], allocatable={EFA: "31"}, capacity={EFA: "31"})]
+    proof, _, _ = run(lambda t: snapshot() if t < 2 else snapshot(nodes=fewer))
+    assert "1 of 2 nodes fails in phase 3 of 3, advertised" in proof.headline
+    assert proof.diagnoses[0].evidence[0] == f"{NAMES[1]}: allocatable 31, capacity 31, expected 32"
+
+
 def test_unreachable_server_is_unknown_and_never_a_pass() -> None:
     proof, _, said = run(lambda t: snapshot() if t < 2 else Lost(reason="connection refused"))
     assert proof.verdict is Verdict.UNKNOWN

@@ -107,6 +107,10 @@ class _Run:
                 self.fresh.add(pod.full_name)
             self.attempts[pod.full_name] = (restarts, reason)
 
+    def flapped_again(self) -> bool:
+        """Whether a device that was lost came back and was lost again: one loss alone is no flapping."""
+        return len(self.flaps) > len({flap.split(" -> ")[0] for flap in self.flaps})
+
     def _note_flaps(self, snapshot: Snapshot, now: float) -> None:
         for node in snapshot.nodes:
             for resource, wanted in self.expected.resources.items():
@@ -276,22 +280,17 @@ def _failure(run: _Run, took: float, cancelled: bool) -> tuple[Verdict, str, Seq
         )
         return Verdict.UNKNOWN, f"{where}: the API server cannot be read, {after}", (diagnosis,)
     last = run.results[-1]
-    if last.verdict is Verdict.PASS or (run.flaps and last.phase != "nodes"):
-        return (
-            Verdict.FAIL,
-            f"{where}: it did not hold for {seconds(run.expected.stable_seconds)}, {after}",
-            [
-                *([_flapping(run)] if run.flaps else [_too_late(run)]),
-                *last.diagnoses,
-            ],
-        )
+    if last.verdict is Verdict.PASS or (last.phase == "advertised" and run.flapped_again()):
+        headline = f"{where}: it did not hold for {seconds(run.expected.stable_seconds)}, {after}"
+        return Verdict.FAIL, headline, (_flapping(run) if run.flaps else _too_late(run), *last.diagnoses)
     missing = max(0, run.expected.nodes - len(run.snapshot.nodes)) if run.snapshot else 0
     failing = min(len(last.failing) + missing, run.expected.nodes) or run.expected.nodes
     headline = (
         f"{where}: {failing} of {plural(run.expected.nodes, 'node')} {'fails' if failing == 1 else 'fail'} "
         f"in phase {len(run.results)} of {len(PHASES)}, {last.phase}, {after}"
     )
-    return last.verdict, headline, last.diagnoses or [_still_waiting(run, last)]
+    causes = last.diagnoses or (_still_waiting(run, last),)
+    return last.verdict, headline, (*causes, _flapping(run)) if run.flaps else causes
 
 
 def _flapping(run: _Run) -> Diagnosis:
