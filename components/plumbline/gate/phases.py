@@ -155,9 +155,8 @@ def plugins_phase(expected: PoolExpectation, snapshot: Snapshot) -> PhaseResult:
             found.append(_no_daemon_set(plugin, snapshot))
             continue
         pods = snapshot.plugin_pods(daemon_set)
-        good = [node for node in snapshot.nodes if _serves(pods.get(node.name), plugin)]
-        summaries.append(f"{plugin.name} ready on {len(good)} of {expected.nodes} nodes")
-        bad = [node for node in snapshot.nodes if node not in good]
+        bad = [node for node in snapshot.nodes if not _serves(pods.get(node.name), plugin)]
+        summaries.append(f"{plugin.name} ready on {len(snapshot.nodes) - len(bad)} of {expected.nodes} nodes")
         found += _plugin_troubles(expected, plugin, daemon_set, bad, snapshot)
         known = {name for each in found for name in each.nodes}
         pending |= {node.name for node in bad} - known
