@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+import random
 import socket
 import ssl
 from dataclasses import dataclass
@@ -10,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import psutil
+import structlog
 import trustme
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
@@ -17,6 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from tools import toolbox
 from twin.processes import Supervised
 
+log = structlog.get_logger()
 _READY_SECONDS = 60.0
 _SERVICES = "10.100.0.0/16"
 _REQUEST_RATE = ("--kube-api-qps=500", "--kube-api-burst=1000")
@@ -120,6 +124,10 @@ class ControlPlane:
         order = ("kube-scheduler", "kube-controller-manager", "kube-apiserver", "etcd")
         return [name for name in order if self._processes[name].stop(2.0)]
 
+    def process(self, name: str) -> psutil.Process | None:
+        """One of its processes, if it runs."""
+        return self._processes[name].process()
+
     async def cut_off(self) -> None:
         """The fault `api-server-unreachable`: connections are refused.
 
@@ -128,9 +136,11 @@ class ControlPlane:
         for name in ("kube-scheduler", "kube-controller-manager", "kube-apiserver"):
             await asyncio.to_thread(self._processes[name].stop, 0.2)
 
-    async def bring_back(self) -> None:
-        """Undo `cut_off`."""
-        if self._processes["kube-apiserver"].process() is None:
+    async def keep_alive(self) -> None:
+        """Start again what ended: by `cut_off`, or by itself, as a kubelet does with a control plane's pods."""
+        ended = [name for name, process in self._processes.items() if process.process() is None]
+        if ended:
+            log.warning("started again", folder=self.folder.name, ended=ended)
             await self._start()
 
     # --- how it is made ------------------------------------------------------------------------------------------
@@ -166,7 +176,7 @@ class ControlPlane:
         """Ports, chosen once: the processes and the kubeconfigs of a plane outlive its daemon."""
         if not self._ports_file.exists():
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            names = ("etcd", "peer", "api", "controllers", "scheduler")
+            names = ("etcd", "peer", "api")
             self._ports_file.write_text(json.dumps(dict(zip(names, free_ports(len(names)), strict=True))), "utf-8")
         ports: dict[str, int] = json.loads(self._ports_file.read_text("utf-8"))
         return ports
@@ -242,8 +252,7 @@ class ControlPlane:
     def _controller_manager(self) -> list[str]:
         return [
             f"--kubeconfig={self.folder / 'kubeconfig'}",
-            f"--secure-port={self._ports()['controllers']}",
-            "--bind-address=127.0.0.1",
+            "--secure-port=0",
             f"--service-account-private-key-file={self.folder / 'accounts.key'}",
             f"--root-ca-file={self.folder / 'ca.pem'}",
             "--use-service-account-credentials=false",
@@ -259,8 +268,7 @@ class ControlPlane:
     def _scheduler(self) -> list[str]:
         return [
             f"--kubeconfig={self.folder / 'kubeconfig'}",
-            f"--secure-port={self._ports()['scheduler']}",
-            "--bind-address=127.0.0.1",
+            "--secure-port=0",
             "--leader-elect=false",
             *_REQUEST_RATE,
             "--v=0",
@@ -268,12 +276,22 @@ class ControlPlane:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports on loopback that nobody listens on now."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [int(each.getsockname()[1]) for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
+    """Ports on loopback that nobody listens on now.
+
+    They lie below the range from which the system gives ports to connections: between its choice and its use, one of
+    that range may become somebody's end of a connection.
+    """
+    chosen: list[int] = []
+    for port in random.sample(_PORTS, len(_PORTS)):
+        with socket.socket() as tried:
+            try:
+                tried.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        chosen.append(port)
+        if len(chosen) == count:
+            return chosen
+    raise PlaneFailed(f"no {count} free ports on loopback between {_PORTS[0]} and {_PORTS[-1]}")
+
+
+_PORTS = range(20000, 32000)

@@ -24,6 +24,7 @@ from twin.store import FileStore
 from twin.world import ClusterAccess, Document, Fault, Instance, Taint
 
 log = structlog.get_logger()
+_LOOK_AT_PLANES_SECONDS = 2.0
 SPEED = 60.0
 """A minute of the cloud takes a second here."""
 
@@ -127,19 +128,20 @@ class LiveWorld:
             await asyncio.shield(self._spare)
 
     async def obey_switches(self) -> None:
-        """Act on faults that concern a whole control plane, for ever."""
+        """Act on faults that concern a whole control plane, and start again what ended by itself, for ever."""
         while True:
             seen = self.switches.version
             try:
                 await self._obey()
             except PlaneFailed:
                 log.exception("a control plane did not come back")
-            await self.switches.changed(3600, seen)
+            await self.switches.changed(_LOOK_AT_PLANES_SECONDS, seen)
 
     async def _obey(self) -> None:
         off = "api-server-unreachable" in self.switches.on
-        for plane in list(self._planes.values()):
-            await (plane.cut_off() if off else plane.bring_back())
+        async with self._lock:  # a cluster that is being deleted stays down
+            for plane in self._planes.values():
+                await (plane.cut_off() if off else plane.keep_alive())
         if "node-never-joins" not in self.switches.on:
             # What kept the machine out is gone, and its kubelet never gave up.
             for id_, document in self.store.list("machine").items():
