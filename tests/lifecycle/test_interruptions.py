@@ -5,7 +5,9 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
+import psutil
 import pytest
 
 from tests.rehearsals import Rehearsal
@@ -70,7 +72,10 @@ def ours(stage: Rehearsal) -> list[str]:
 
     The Kubernetes provider looks for its engine every five minutes only: it is not ours, and `make down` ends it.
     """
-    lines = [" ".join(process.cmdline()) for process in engine_processes(stage.state)]
+    lines = []
+    for process in engine_processes(stage.state):
+        with suppress(psutil.Error):  # it ended meanwhile
+            lines.append(" ".join(process.cmdline()))
     return [line for line in lines if "pulumi-resource-kubernetes" not in line]
 
 
