@@ -94,8 +94,11 @@ def test_build_that_is_ended_midway_is_made_anew(tool: Tool, tmp_path: Path, num
     process = in_another_process(tmp_path)
     while calls(tmp_path) == 0:
         time.sleep(0.02)
-    process.send_signal(number)
-    process.communicate(timeout=60)
+    deadline = time.monotonic() + 60
+    while process.poll() is None and time.monotonic() < deadline:
+        process.send_signal(number)  # again, as a person does: one may come while a process is being started
+        time.sleep(0.5)
+    process.communicate(timeout=10)
     assert process.returncode != 0
     target = toolbox.built(tool, "1.26.6")
     assert not target.exists()
