@@ -26,11 +26,3 @@ class LaunchFailure(Exception):
     def __init__(self, code: str, message: str, resources: list[str]) -> None:
         super().__init__(f"{', '.join(resources)}: {code}: {message}")
         self.code = code
-
-
-class Invalid(Exception):
-    """Inputs that the provider itself refuses, before AWS is asked: property path and reason."""
-
-    def __init__(self, failures: dict[str, str]) -> None:
-        super().__init__("; ".join(f"{path}: {reason}" for path, reason in failures.items()))
-        self.failures = failures

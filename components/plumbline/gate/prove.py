@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from plumbline.gate.expectation import PoolExpectation
@@ -158,8 +158,7 @@ async def prove(
         if isinstance(seen, Lost):
             run.lose(seen.reason)
         elif seen is not None:
-            snapshot = await _with_logs(expected, seen, reader, run)
-            run.take(snapshot, look(expected, snapshot), now)
+            run.take(*await _examined(expected, seen, reader, run), now)
         if (line := _progress(run, now)) != said:
             progress(said := line)
         over = now - run.started >= expected.within_seconds
@@ -196,17 +195,25 @@ async def _wait(cancelled: asyncio.Event, limit: float) -> None:
         return
 
 
-async def _with_logs(expected: PoolExpectation, snapshot: Snapshot, reader: Reader, run: _Run) -> Snapshot:
-    """The snapshot, with the logs that may name a cause; a log is read again only after a restart."""
+async def _examined(
+    expected: PoolExpectation, snapshot: Snapshot, reader: Reader, run: _Run
+) -> tuple[Snapshot, Sequence[PhaseResult]]:
+    """The snapshot and what the phases say of it, with the logs that may name a cause where something is wrong.
+
+    A log is read again only after a restart.
+    """
     results = look(expected, snapshot)
     if results[-1].verdict is Verdict.PASS:
-        return snapshot
+        return snapshot, results
     said = {(pod.full_name, _restarts(pod)): pod for pod in pods_to_read(expected, snapshot, results)[:LOGGED_PODS]}
     wanted = [(key, pod) for key, pod in said.items() if key not in run.logs]
     texts = await asyncio.gather(*(reader.log(pod) for _, pod in wanted))
     run.logs.update({key: text for (key, _), text in zip(wanted, texts, strict=True) if text})
     known = {name: run.logs[name, restarts] for name, restarts in said if (name, restarts) in run.logs}
-    return Snapshot(nodes=snapshot.nodes, daemon_sets=snapshot.daemon_sets, pods=snapshot.pods, logs=known)
+    if not known:
+        return snapshot, results
+    logged = replace(snapshot, logs=known)
+    return logged, look(expected, logged)
 
 
 def _restarts(pod: Pod) -> int:

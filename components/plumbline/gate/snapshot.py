@@ -72,13 +72,11 @@ class DaemonSet:
     observed_generation: int
     desired: int
     ready: int
-    updated: int
     images: tuple[str, ...]
     node_selector: Mapping[str, str]
     affinity_terms: tuple[Json, ...]
     """`nodeSelectorTerms` of the required node affinity; empty where there is none."""
     tolerations: tuple[Json, ...]
-    match_labels: Mapping[str, str]
 
     @classmethod
     def from_json(cls, daemon_set: Json) -> "DaemonSet":
@@ -95,12 +93,10 @@ class DaemonSet:
             observed_generation=status.get("observedGeneration") or 0,
             desired=status.get("desiredNumberScheduled") or 0,
             ready=status.get("numberReady") or 0,
-            updated=status.get("updatedNumberScheduled") or 0,
             images=tuple(c.get("image", "") for c in pod.get("containers") or ()),
             node_selector=pod.get("nodeSelector") or {},
             affinity_terms=tuple(required.get("nodeSelectorTerms") or ()),
             tolerations=tuple(pod.get("tolerations") or ()),
-            match_labels=(spec.get("selector") or {}).get("matchLabels") or {},
         )
 
     def __str__(self) -> str:
