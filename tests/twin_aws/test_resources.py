@@ -54,6 +54,7 @@ class Site:
             "nodeRoleArn": self.role,
             "subnetIds": [self.subnets[1]],
             "scalingConfig": {"desiredSize": nodes, "minSize": nodes, "maxSize": nodes},
+            "amiType": "AL2023_x86_64_NVIDIA",
             "launchTemplate": {"id": id_, "version": str(outputs["latestVersion"])},
             "labels": {"plumbline.dev/pool": "h100"},
             **more,
@@ -121,7 +122,7 @@ def test_refused_in_the_words_of_aws(aws: Engine, case: str) -> None:
         inputs = {"vpcId": site.vpc, "availabilityZone": "us-west-2c", **inputs}
     if token == CLUSTER:
         inputs = {"roleArn": site.role, "vpcConfig": {"subnetIds": site.subnets}, **inputs}
-    with pytest.raises(Refused, match=r"operation error .*StatusCode: 400") as caught:
+    with pytest.raises(Refused, match=r"operation error .*StatusCode: 4\d\d") as caught:
         aws.create(token, **inputs)
     assert words in str(caught.value)
     assert caught.value.kept is None, "nothing exists"

@@ -41,6 +41,7 @@ class Imagined:
         self.store = Memory()
         self.on: set[str] = set()
         self.clusters: set[str] = set()
+        self.pace = 0.0
 
     async def create_cluster(self, name: str, version: str) -> ClusterAccess:
         self.clusters.add(name)
@@ -62,7 +63,7 @@ class Imagined:
         return FAULTS[name] if name in self.on else None
 
     def scaled(self, seconds: float) -> float:
-        return 0.0
+        return seconds * self.pace
 
 
 class Refused(Exception):
@@ -123,9 +124,47 @@ class Engine:
         answer = self.ask("Create", request)
         return answer.id, decode(answer.properties)[0]
 
-    def update(self, token: str, id_: str, olds: dict[str, Any], news: dict[str, Any]) -> dict[str, Any]:
-        request = provider_pb2.UpdateRequest(urn=_urn(token), id=id_, olds=encode(olds), news=encode(news))
+    def create_at_once(self, token: str, all_inputs: list[dict[str, Any]]) -> list[Exception | None]:
+        """Several creations in flight together, as the engine makes what does not depend on each other."""
+
+        async def one(inputs: dict[str, Any]) -> Exception | None:
+            request = provider_pb2.CreateRequest(urn=_urn(token), properties=encode(inputs))
+            try:
+                await self._stub.Create(request, metadata=self._metadata)
+            except grpc.aio.AioRpcError as error:
+                return Refused(error)
+            return None
+
+        async def together() -> list[Exception | None]:
+            return list(await asyncio.gather(*map(one, all_inputs)))
+
+        return self._loop.run_until_complete(together())
+
+    def update(
+        self,
+        token: str,
+        id_: str,
+        olds: dict[str, Any],
+        news: dict[str, Any],
+        old_inputs: dict[str, Any] | None = None,
+        preview: bool = False,
+    ) -> dict[str, Any]:
+        request = provider_pb2.UpdateRequest(
+            urn=_urn(token),
+            id=id_,
+            olds=encode(olds),
+            news=encode(news),
+            old_inputs=encode(olds if old_inputs is None else old_inputs),
+            preview=preview,
+        )
         return decode(self.ask("Update", request).properties)[0]
+
+    def inputs_read(self, token: str, id_: str, inputs: dict[str, Any] | None = None) -> dict[str, Any]:
+        """What a refresh makes of inputs; with none, what an import makes of them."""
+        request = provider_pb2.ReadRequest(urn=_urn(token), id=id_)
+        if inputs is not None:
+            request = provider_pb2.ReadRequest(urn=_urn(token), id=id_, inputs=encode(inputs))
+        return decode(self.ask("Read", request).inputs)[0]
 
     def read(self, token: str, id_: str) -> str:
         return str(self.ask("Read", provider_pb2.ReadRequest(urn=_urn(token), id=id_)).id)
@@ -139,6 +178,12 @@ class Engine:
         )
         answer = self.ask("Diff", request)
         return list(answer.diffs), list(answer.replaces)
+
+    def deletes_first(self, token: str, olds: dict[str, Any], news: dict[str, Any]) -> bool:
+        request = provider_pb2.DiffRequest(
+            urn=_urn(token), id="x", olds=encode(olds), old_inputs=encode(olds), news=encode(news)
+        )
+        return bool(self.ask("Diff", request).deleteBeforeReplace)
 
 
 def _urn(token: str, name: str = "it") -> str:

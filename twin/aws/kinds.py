@@ -5,11 +5,12 @@ import base64
 import re
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from ipaddress import IPv4Network
 from typing import Any
 
-from twin.aws.facts import Account, account
+from twin.aws.facts import Account, Reservation, account, machine
 from twin.aws.refusal import Refusal
 from twin.aws.wire import UNKNOWN, known
 from twin.world import World
@@ -25,11 +26,22 @@ class Call:
     region: str
     kind: "Kind"
     inputs: Values
+    old_inputs: Values = field(default_factory=dict)
+    """What was asked for before: empty for a resource that is new."""
 
     @property
     def account(self) -> Account:
-        """The account."""
-        return account()
+        """The account, with the reservations that were made in it."""
+        made = {
+            id_: Reservation(
+                machine=outputs["instanceType"],
+                zone=outputs["availabilityZone"],
+                total=outputs["instanceCount"],
+                state="active",
+            )
+            for id_, outputs in self.all(RESERVATION).items()
+        }
+        return replace(account(), reservations={**account().reservations, **made})
 
     def find(self, token: str, id_: str) -> Values | None:
         """Outputs of another resource; None for one that does not exist."""
@@ -41,13 +53,17 @@ class Call:
 
     def refuse(self, code: str, message: str) -> Refusal:
         """The API's error for this operation."""
-        return Refusal(self.kind.operation, code, message, what=self.kind.doing)
+        name = self.inputs.get(self.kind.named) if self.kind.named else None
+        return Refusal(
+            self.kind.operation, code, message, what=f"{self.kind.doing} ({name})" if name else self.kind.doing
+        )
 
 
 def _folder(token: str) -> str:
     return token.replace("/", "-").replace(":", "-")
 
 
+RESERVATION = "aws:ec2/capacityReservation:CapacityReservation"
 Make = Callable[[Call, str], Values]
 Rule = Callable[[Call], None]
 
@@ -75,6 +91,8 @@ class Kind:
     rules: tuple[Rule, ...] = ()
     holds: tuple[tuple[str, str], ...] = ()
     """Kinds and inputs by which others hold it: AWS does not delete it while they do."""
+    gone: str = "InvalidParameterValue"
+    """AWS's code for one that does not exist."""
     seconds: float = 5.0
     """How long AWS takes."""
 
@@ -82,27 +100,48 @@ class Kind:
         """A new id."""
         return f"{self.prefix}-0{secrets.token_hex(8)}" if self.prefix else str(inputs[self.named])
 
+    def named_inputs(self, inputs: Values, state: Values) -> Values:
+        """Inputs with the physical name that a prefix gives: made once, as Terraform makes it, and kept."""
+        prefix = inputs.get(f"{self.named}Prefix")
+        if not prefix or inputs.get(self.named):
+            return inputs
+        made = f"{prefix}{datetime.now(UTC):%Y%m%d%H%M%S%f}{secrets.token_hex(3)}"
+        return {**inputs, self.named: state.get(self.named) or made}
+
     def preview(self, inputs: Values) -> Values:
         """Outputs as far as they are known before."""
-        return {**dict.fromkeys(self.computed, UNKNOWN), **inputs, "tagsAll": inputs.get("tags") or {}}
+        name = {self.named: UNKNOWN} if self.named and inputs.get(f"{self.named}Prefix") else {}
+        return {**dict.fromkeys(self.computed, UNKNOWN), **name, **inputs, "tagsAll": inputs.get("tags") or {}}
+
+    def preview_change(self, inputs: Values, state: Values, changed: frozenset[str]) -> Values:
+        """Outputs of an update as far as they are known before. `changed` are the inputs that differ."""
+        del changed
+        return {**state, **inputs, "tagsAll": inputs.get("tags") or {}}
+
+    def asked(self, outputs: Values) -> Values:
+        """What somebody asks for who wants what there is: the inputs of an import."""
+        decided = {*self.computed, "id", "tagsAll"}
+        return {name: value for name, value in outputs.items() if name not in decided and value not in ({}, [], "")}
+
+    def not_found(self, call: Call, id_: str) -> Refusal:
+        """The API's error for one that does not exist."""
+        operation = "Describe" + self.operation.removeprefix("Create")
+        return Refusal(operation, self.gone, f"The ID '{id_}' does not exist", what=f"reading {id_}")
 
     async def create(self, call: Call) -> tuple[str, Values]:
         """Make it. Raises: Refusal."""
         for rule in self.rules:
             rule(call)
         id_ = self.id(call.inputs)
-        await asyncio.sleep(call.world.scaled(self.seconds))
         outputs = {**call.inputs, **self.make(call, id_), "id": id_, "tagsAll": call.inputs.get("tags") or {}}
+        # Kept before the wait: another request that comes meanwhile is judged with this one there.
         call.world.store.put(_folder(self.token), id_, outputs)
+        await asyncio.sleep(call.world.scaled(self.seconds))
         return id_, outputs
 
     async def update(self, call: Call, id_: str, state: Values) -> Values:
         """Change it in place. Raises: Refusal."""
         outputs = {**state, **call.inputs, "tagsAll": call.inputs.get("tags") or {}}
-        if "latestVersion" in state:
-            outputs["latestVersion"] = state["latestVersion"] + 1
-            if call.inputs.get("updateDefaultVersion"):
-                outputs["defaultVersion"] = outputs["latestVersion"]
         call.world.store.put(_folder(self.token), id_, outputs)
         return outputs
 
@@ -114,9 +153,12 @@ class Kind:
         """Take it away; what is gone already is no error. Raises: Refusal."""
         for token, field_name in self.holds:
             for other, outputs in call.all(token).items():
-                if id_ in _flat(outputs.get(field_name)):
+                # A group's rules about itself go with it.
+                if id_ in _flat(outputs.get(field_name)) and outputs.get("securityGroupId") != id_:
                     text = f"resource {id_} has a dependent object ({other})"
-                    raise Refusal(f"Delete{self.operation.removeprefix('Create')}", "DependencyViolation", text)
+                    what = f"{self.doing.replace('creating', 'deleting')} ({id_})"
+                    operation = f"Delete{self.operation.removeprefix('Create')}"
+                    raise Refusal(operation, "DependencyViolation", text, what=what)
         await asyncio.sleep(call.world.scaled(self.seconds / 2))
         call.world.store.delete(_folder(self.token), id_)
 
@@ -235,8 +277,84 @@ EKS_VERSIONS = ("1.30", "1.31", "1.32", "1.33", "1.34")
 
 
 @dataclass(frozen=True, kw_only=True)
+class LaunchTemplateKind(Kind):
+    """A launch template: every change of what it launches is a version, and the earlier ones stay.
+
+    https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/manage-launch-template-versions.html
+    """
+
+    async def create(self, call: Call) -> tuple[str, Values]:
+        """Make it, with version 1."""
+        id_, outputs = await Kind.create(self, call)
+        call.world.store.put(_VERSIONS, f"{id_}@1", outputs)
+        return id_, outputs
+
+    async def update(self, call: Call, id_: str, state: Values) -> Values:
+        """A new version, if what it launches changed.
+
+        Tags and the like make none: `updateKeys` of Terraform's `aws_launch_template`.
+        """
+        outputs = {**state, **call.inputs, "tagsAll": call.inputs.get("tags") or {}}
+        names = {*call.inputs, *call.old_inputs} - _NOT_LAUNCHED
+        if any(call.inputs.get(name) != call.old_inputs.get(name) for name in names):
+            outputs["latestVersion"] = state["latestVersion"] + 1
+        if call.inputs.get("updateDefaultVersion"):
+            outputs["defaultVersion"] = outputs["latestVersion"]
+        call.world.store.put(_folder(self.token), id_, outputs)
+        call.world.store.put(_VERSIONS, f"{id_}@{outputs['latestVersion']}", outputs)
+        return outputs
+
+    async def delete(self, call: Call, id_: str) -> None:
+        """Take it away with its versions."""
+        await Kind.delete(self, call, id_)
+        for version in call.world.store.list(_VERSIONS):
+            if version.startswith(f"{id_}@"):
+                call.world.store.delete(_VERSIONS, version)
+
+    def preview_change(self, inputs: Values, state: Values, changed: frozenset[str]) -> Values:
+        """A version that is to come is unknown, also after a change of tags, which then makes none.
+
+        `CustomizeDiff` of Terraform's `aws_launch_template`.
+        """
+        outputs = Kind.preview_change(self, inputs, state, changed)
+        if changed - {"name", "namePrefix", "description", "defaultVersion", "updateDefaultVersion"}:
+            outputs["latestVersion"] = UNKNOWN
+            if inputs.get("updateDefaultVersion"):
+                outputs["defaultVersion"] = UNKNOWN
+        return outputs
+
+
+_VERSIONS = "aws-launch-template-version"
+_NOT_LAUNCHED = {"name", "namePrefix", "tags", "defaultVersion", "updateDefaultVersion", "region"}
+
+
+def template_version(call: Call, wanted: Values) -> Values | None:
+    """The version of a launch template that a node group names, `$Latest` and `$Default` too; None for none."""
+    templates = call.all("aws:ec2/launchTemplate:LaunchTemplate")
+    if id_ := wanted.get("id"):
+        found = templates.get(id_)
+    else:
+        found = next((t for t in templates.values() if t["name"] == wanted.get("name")), None)
+    if found is None:
+        return None
+    asked = str(wanted.get("version") or "$Default")
+    numbers = {"$Latest": found["latestVersion"], "$Default": found["defaultVersion"]}
+    number = str(numbers.get(asked, asked))
+    kept = call.world.store.get(_VERSIONS, f"{found['id']}@{number}")
+    # A state folder of an earlier release of the twin has only the newest.
+    newest = found if number == str(found["latestVersion"]) else None
+    version = kept or newest
+    return {**version, "latestVersion": int(number)} if version else None
+
+
+@dataclass(frozen=True, kw_only=True)
 class ClusterKind(Kind):
     """An EKS cluster: a real control plane."""
+
+    def not_found(self, call: Call, id_: str) -> Refusal:
+        """The API's error for one that does not exist."""
+        text = f"No cluster found for name: {id_}."
+        return Refusal("DescribeCluster", "ResourceNotFoundException", text, what=f"reading EKS Cluster ({id_})")
 
     async def create(self, call: Call) -> tuple[str, Values]:
         """Start it."""
@@ -277,9 +395,13 @@ class ClusterKind(Kind):
         """End it. Raises: Refusal."""
         groups = [g for g in call.all("aws:eks/nodeGroup:NodeGroup").values() if g["clusterName"] == id_]
         if groups:
-            raise Refusal("DeleteCluster", "ResourceInUseException", "Cluster has nodegroups attached")
+            text = "Cluster has nodegroups attached"
+            raise Refusal("DeleteCluster", "ResourceInUseException", text, what=f"deleting EKS Cluster ({id_})")
         await call.world.delete_cluster(id_)
         call.world.store.delete(_folder(self.token), id_)
+
+
+_RULE = "aws:vpc/securityGroup"
 
 
 def _group_rule(token: str, operation: str) -> Kind:
@@ -288,6 +410,7 @@ def _group_rule(token: str, operation: str) -> Kind:
         prefix="sgr",
         operation=operation,
         doing="creating VPC Security Group Rule",
+        gone="InvalidSecurityGroupRuleId.NotFound",
         required=("securityGroupId", "ipProtocol"),
         replaces=frozenset({"securityGroupId"}),
         rules=(_rule_is_whole,),
@@ -295,6 +418,59 @@ def _group_rule(token: str, operation: str) -> Kind:
         computed=("arn", "securityGroupRuleId"),
         seconds=1.0,
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfClusterKind(Kind):
+    """What EKS keeps for a cluster by names: `cluster:name`, and for an association `cluster#principal#policy`."""
+
+    def id(self, inputs: Values) -> str:
+        """Its id."""
+        parts = (inputs["clusterName"], *(str(inputs[name]) for name in self.required[1:] if name != "accessScope"))
+        if "policyArn" in inputs:
+            return "#".join((parts[0], str(inputs["principalArn"]), str(inputs["policyArn"])))
+        return ":".join(parts)
+
+
+def _of_cluster(name: str, noun: str, operation: str, needs: tuple[str, ...], computed: tuple[str, ...]) -> Kind:
+    def make(call: Call, id_: str) -> Values:
+        where = f"arn:aws:eks:{call.region}:{call.account.id}:{noun.lower()}/{id_.replace(':', '/')}"
+        now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+        return {
+            key: where if key.lower().endswith("arn") else now if key.endswith("At") else "v1.0.0" for key in computed
+        }
+
+    def rule(call: Call) -> None:
+        cluster = call.inputs["clusterName"]
+        if call.find("aws:eks/cluster:Cluster", cluster) is None:
+            raise call.refuse("ResourceNotFoundException", f"No cluster found for name: {cluster}.")
+        if call.find(call.kind.token, call.kind.id(call.inputs)):
+            raise call.refuse("ResourceInUseException", f"The specified {noun} already exists on this cluster.")
+
+    token = f"aws:eks/{name}:{noun}"
+    return OfClusterKind(
+        token=token,
+        prefix="",
+        operation=operation,
+        doing=f"creating EKS {noun}",
+        required=("clusterName", *needs),
+        replaces=frozenset(
+            {"clusterName", *needs} - {"accessScope"} | ({"accessScope"} if "policyArn" in needs else set())
+        ),
+        rules=(rule,),
+        make=make,
+        computed=computed,
+        gone="ResourceNotFoundException",
+    )
+
+
+def _reservation_place(call: Call) -> None:
+    """https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateCapacityReservation.html ."""
+    zone, name = call.inputs["availabilityZone"], call.inputs["instanceType"]
+    if zone not in call.account.zones.get(call.region, {}):
+        raise call.refuse("InvalidParameterValue", f"Value ({zone}) for parameter availabilityZone is invalid.")
+    if machine(name) is None:
+        raise call.refuse("InvalidParameterValue", f"The following supplied instance types do not exist: [{name}]")
 
 
 def _kinds() -> tuple[Kind, ...]:
@@ -314,6 +490,7 @@ def _kinds() -> tuple[Kind, ...]:
             token="aws:ec2/vpc:Vpc",
             prefix="vpc",
             operation="CreateVpc",
+            gone="InvalidVpcID.NotFound",
             doing="creating EC2 VPC",
             replaces=frozenset({"cidrBlock"}),
             rules=(_vpc_range,),
@@ -332,6 +509,7 @@ def _kinds() -> tuple[Kind, ...]:
             token="aws:ec2/subnet:Subnet",
             prefix="subnet",
             operation="CreateSubnet",
+            gone="InvalidSubnetID.NotFound",
             doing="creating EC2 Subnet",
             required=("vpcId",),
             replaces=frozenset({"vpcId", "cidrBlock", "availabilityZone"}),
@@ -350,6 +528,7 @@ def _kinds() -> tuple[Kind, ...]:
             token="aws:ec2/internetGateway:InternetGateway",
             prefix="igw",
             operation="CreateInternetGateway",
+            gone="InvalidInternetGatewayID.NotFound",
             doing="creating EC2 Internet Gateway",
             make=arn("ec2", "internet-gateway/{id}"),
         ),
@@ -357,6 +536,7 @@ def _kinds() -> tuple[Kind, ...]:
             token="aws:ec2/eip:Eip",
             prefix="eipalloc",
             operation="AllocateAddress",
+            gone="InvalidAllocationID.NotFound",
             doing="creating EC2 EIP",
             replaces=frozenset({"domain"}),
             make=_with(
@@ -370,6 +550,7 @@ def _kinds() -> tuple[Kind, ...]:
             token="aws:ec2/natGateway:NatGateway",
             prefix="nat",
             operation="CreateNatGateway",
+            gone="NatGatewayNotFound",
             doing="creating EC2 NAT Gateway",
             required=("subnetId",),
             replaces=frozenset({"subnetId", "allocationId"}),
@@ -385,6 +566,7 @@ def _kinds() -> tuple[Kind, ...]:
             token="aws:ec2/routeTable:RouteTable",
             prefix="rtb",
             operation="CreateRouteTable",
+            gone="InvalidRouteTableID.NotFound",
             doing="creating EC2 Route Table",
             required=("vpcId",),
             replaces=frozenset({"vpcId"}),
@@ -395,6 +577,7 @@ def _kinds() -> tuple[Kind, ...]:
             token="aws:ec2/route:Route",
             prefix="r-rtb",
             operation="CreateRoute",
+            gone="InvalidRoute.NotFound",
             doing="creating EC2 Route",
             required=("routeTableId",),
             replaces=frozenset({"routeTableId", "destinationCidrBlock"}),
@@ -405,6 +588,7 @@ def _kinds() -> tuple[Kind, ...]:
             token="aws:ec2/routeTableAssociation:RouteTableAssociation",
             prefix="rtbassoc",
             operation="AssociateRouteTable",
+            gone="InvalidAssociationID.NotFound",
             doing="creating EC2 Route Table Association",
             required=("routeTableId",),
             replaces=frozenset({"subnetId", "gatewayId"}),
@@ -420,7 +604,14 @@ def _kinds() -> tuple[Kind, ...]:
             named="name",
             make=_with(lambda c, id_: {**arn("ec2", "security-group/{id}")(c, id_), "ownerId": c.account.id}),
             computed=("arn", "ownerId"),
-            holds=(("aws:ec2/launchTemplate:LaunchTemplate", "networkInterfaces"),),
+            # Interfaces of what runs hold it; a launch template that names it does not.
+            holds=(
+                ("aws-instance", "groups"),
+                ("aws:eks/cluster:Cluster", "vpcConfig"),
+                (f"{_RULE}IngressRule:SecurityGroupIngressRule", "referencedSecurityGroupId"),
+                (f"{_RULE}EgressRule:SecurityGroupEgressRule", "referencedSecurityGroupId"),
+            ),
+            gone="InvalidGroup.NotFound",
         ),
         _group_rule("aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule", "AuthorizeSecurityGroupIngress"),
         _group_rule("aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule", "AuthorizeSecurityGroupEgress"),
@@ -428,6 +619,7 @@ def _kinds() -> tuple[Kind, ...]:
             token="aws:iam/role:Role",
             prefix="",
             operation="CreateRole",
+            gone="NoSuchEntity",
             doing="creating IAM Role",
             required=("assumeRolePolicy",),
             replaces=frozenset({"name", "namePrefix", "path"}),
@@ -447,13 +639,14 @@ def _kinds() -> tuple[Kind, ...]:
             token="aws:iam/rolePolicyAttachment:RolePolicyAttachment",
             prefix="attachment",
             operation="AttachRolePolicy",
+            gone="NoSuchEntity",
             doing="attaching IAM Policy to IAM Role",
             required=("role", "policyArn"),
             replaces=frozenset({"role", "policyArn"}),
             computed=(),
             seconds=1.0,
         ),
-        Kind(
+        LaunchTemplateKind(
             token="aws:ec2/launchTemplate:LaunchTemplate",
             prefix="lt",
             operation="CreateLaunchTemplate",
@@ -465,12 +658,47 @@ def _kinds() -> tuple[Kind, ...]:
                 lambda c, id_: {**arn("ec2", "launch-template/{id}")(c, id_), "latestVersion": 1, "defaultVersion": 1}
             ),
             computed=("arn", "latestVersion", "defaultVersion"),
+            gone="InvalidLaunchTemplateId.NotFound",
             seconds=1.0,
         ),
+        Kind(
+            token=RESERVATION,
+            prefix="cr",
+            operation="CreateCapacityReservation",
+            doing="creating EC2 Capacity Reservation",
+            required=("availabilityZone", "instanceCount", "instancePlatform", "instanceType"),
+            replaces=frozenset(
+                {
+                    "availabilityZone",
+                    "ebsOptimized",
+                    "ephemeralStorage",
+                    "instanceMatchCriteria",
+                    "instancePlatform",
+                    "instanceType",
+                    "outpostArn",
+                    "placementGroupArn",
+                    "tenancy",
+                }
+            ),
+            rules=(_reservation_place,),
+            make=_with(arn("ec2", "capacity-reservation/{id}"), lambda c, _: {"ownerId": c.account.id}),
+            computed=("arn", "ownerId"),
+            gone="InvalidCapacityReservationId.NotFound",
+        ),
+        _of_cluster("accessEntry", "AccessEntry", "CreateAccessEntry", ("principalArn",), ("accessEntryArn",)),
+        _of_cluster(
+            "accessPolicyAssociation",
+            "AccessPolicyAssociation",
+            "AssociateAccessPolicy",
+            ("policyArn", "principalArn", "accessScope"),
+            ("associatedAt", "modifiedAt"),
+        ),
+        _of_cluster("addon", "Addon", "CreateAddon", ("addonName",), ("arn", "addonVersion")),
         Kind(
             token="aws:ec2/placementGroup:PlacementGroup",
             prefix="",
             operation="CreatePlacementGroup",
+            gone="InvalidPlacementGroup.Unknown",
             doing="creating EC2 Placement Group",
             named="name",
             replaces=frozenset({"name", "strategy"}),

@@ -1,16 +1,19 @@
 """EKS managed node groups: instances of a launch template that join a cluster, or a group that fails and is kept."""
 
 import asyncio
+import base64
+import binascii
 import random
 import re
 import secrets
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 from typing import Any
 
 from twin.aws.facts import Machine, machine
-from twin.aws.kinds import Call, Kind, Values
+from twin.aws.kinds import EKS_VERSIONS, Call, Kind, Values, template_version
 from twin.aws.launch import Launch, check_launch, is_efa
 from twin.aws.refusal import LaunchFailure, Refusal
 from twin.world import Instance, Taint
@@ -22,6 +25,9 @@ _JOIN_SECONDS = 20 * 60
 """How long EKS waits for instances to join before the node group fails."""
 _EFA_HUGE_PAGES_MIB = 5128 * 2
 """https://docs.aws.amazon.com/eks/latest/userguide/node-efa.html"""
+_DEFAULT_AMI = "AL2023_x86_64_STANDARD"
+_PATCHES = {"1.30": 14, "1.31": 14, "1.32": 11, "1.33": 7, "1.34": 2}
+"""Patch of the newest AMI release of a Kubernetes version; made up, apart from that there is one."""
 
 
 class Kept(Exception):
@@ -48,23 +54,29 @@ class NodeGroupKind(Kind):
             Refusal: the request is refused; nothing exists.
             Kept: instances could not be launched, or did not join; the group exists, and has failed.
         """
+        _check_new(call)
         _check_request(call)
         id_ = self.id(call.inputs)
-        outputs = self._outputs(call, id_, "CREATING")
+        outputs = self._outputs(call, id_)
         call.world.store.put(_FOLDER, id_, outputs)
         return id_, await self._fill(call, id_, outputs, "create")
 
     async def update(self, call: Call, id_: str, state: Values) -> Values:
-        """Change size, labels or template in place.
+        """Change size, or replace machines one after another by those of another template version or AMI release.
 
         The Auto Scaling group of a group that failed goes on trying, so an update also launches what is missing: after
         the cause is gone, `pulumi up` recovers the group without replacing it.
         """
-        outputs = {**state, **self._outputs(call, id_, state.get("status", "ACTIVE"))}
-        if state.get("launchTemplate") != call.inputs.get("launchTemplate") and state.get("launchTemplate"):
-            for instance in self._instances(call, id_):
-                await call.world.terminate(instance)
+        _check_request(call)
+        outputs = {**state, **call.inputs, "tagsAll": call.inputs.get("tags") or {}}
+        if call.inputs.get("version", state["version"]) != state["version"] and "releaseVersion" not in call.inputs:
+            outputs["releaseVersion"] = _release(call.inputs["version"])
         return await self._fill(call, id_, outputs, "update")
+
+    def not_found(self, call: Call, id_: str) -> Refusal:
+        """The API's error for one that does not exist."""
+        text = f"No node group found for name: {id_.split(':')[1]}."
+        return Refusal("DescribeNodegroup", "ResourceNotFoundException", text, what=f"reading EKS Node Group ({id_})")
 
     async def read(self, call: Call, id_: str) -> Values | None:
         """Its outputs; None when it is gone."""
@@ -73,7 +85,7 @@ class NodeGroupKind(Kind):
     async def delete(self, call: Call, id_: str) -> None:
         """End its instances, then the group."""
         for instance in self._instances(call, id_):
-            await call.world.terminate(instance)
+            await _terminate(call, instance)
         await asyncio.sleep(call.world.scaled(self.seconds))
         call.world.store.delete(_FOLDER, id_)
 
@@ -84,29 +96,33 @@ class NodeGroupKind(Kind):
         found = call.world.store.list("machine").items()
         return [i for i, m in found if (m["cluster"], m["group"]) == (cluster, group)]
 
-    def _outputs(self, call: Call, id_: str, status: str) -> Values:
+    def _outputs(self, call: Call, id_: str) -> Values:
         group = call.inputs["nodeGroupName"]
+        cluster = call.find("aws:eks/cluster:Cluster", call.inputs["clusterName"])
+        assert cluster, "checked before"
+        version = call.inputs.get("version") or cluster["version"]
         path = f"nodegroup/{id_.replace(':', '/')}/{secrets.token_hex(8)}"
         return {
             **call.inputs,
             "id": id_,
             "arn": f"arn:aws:eks:{call.region}:{call.account.id}:{path}",
             "resources": [{"autoscalingGroups": [{"name": f"eks-{group}"}], "remoteAccessSecurityGroupId": ""}],
-            "status": status,
+            "status": "CREATING",
             "tagsAll": call.inputs.get("tags") or {},
-            "releaseVersion": call.inputs.get("releaseVersion") or "1.34.2-20260224",
-            "version": call.inputs.get("version") or "1.34",
+            "releaseVersion": call.inputs.get("releaseVersion") or _release(version),
+            "version": version,
         }
 
     async def _fill(self, call: Call, id_: str, outputs: Values, doing: str) -> Values:
-        """Bring the group to its desired size."""
+        """Bring the group to its desired size and to its template's version."""
         running = self._instances(call, id_)
         missing = int(call.inputs["scalingConfig"]["desiredSize"]) - len(running)
         try:
             for victim in random.sample(running, max(0, -missing)):
-                await call.world.terminate(victim)
+                await _terminate(call, victim)
             if missing > 0:
                 await self._launch(call, outputs, missing)
+            await self._replace(call, id_, outputs)
             await self._wait_joined(call, self._instances(call, id_))
         except LaunchFailure as failure:
             outputs["status"] = f"{doing.upper()}_FAILED"
@@ -120,13 +136,38 @@ class NodeGroupKind(Kind):
         call.world.store.put(_FOLDER, id_, outputs)
         return outputs
 
-    async def _launch(self, call: Call, outputs: Values, count: int) -> None:
-        template = _template(call)
-        subnet = call.find("aws:ec2/subnet:Subnet", call.inputs["subnetIds"][0])
-        assert subnet, "checked before"
-        launch = Launch(
+    async def _replace(self, call: Call, id_: str, outputs: Values) -> None:
+        """Replace machines of another version, as many at a time as may be unavailable.
+
+        `MINIMAL` ends old ones first; `DEFAULT` launches new ones first, which a full reservation has no room for.
+        https://docs.aws.amazon.com/eks/latest/userguide/managed-node-update-behavior.html
+        """
+        made_of = _made_of(_template(call), outputs)
+        documents = call.world.store.list("aws-instance")
+        old = [i for i in self._instances(call, id_) if documents.get(i, {}).get("made_of", made_of) != made_of]
+        if old:
+            # EKS tries a template before it ends what runs.
+            check_launch(self._asked(call, 0))
+        config = call.inputs.get("updateConfig") or {}
+        at_once = int(config.get("maxUnavailable") or 1)
+        if share := config.get("maxUnavailablePercentage"):
+            at_once = max(1, len(old) * int(share) // 100)
+        for batch in (old[i : i + at_once] for i in range(0, len(old), at_once)):
+            if config.get("updateStrategy") != "MINIMAL":
+                await self._launch(call, outputs, len(batch))
+                await self._wait_joined(call, self._instances(call, id_))
+            for instance in batch:
+                await _terminate(call, instance)
+            if config.get("updateStrategy") == "MINIMAL":
+                await self._launch(call, outputs, len(batch))
+                await self._wait_joined(call, self._instances(call, id_))
+
+    @staticmethod
+    def _asked(call: Call, count: int) -> Launch:
+        subnet = _subnet(call)
+        return Launch(
             group=call.inputs["nodeGroupName"],
-            template=template,
+            template=_template(call) or {},
             capacity_type=call.inputs.get("capacityType") or "ON_DEMAND",
             instance_types=tuple(call.inputs.get("instanceTypes") or ("t3.medium",)),
             zone=subnet["availabilityZone"],
@@ -135,11 +176,22 @@ class NodeGroupKind(Kind):
             used=_used(call),
             reservation_zone=_zone_of_fault(call),
         )
+
+    async def _launch(self, call: Call, outputs: Values, count: int) -> None:
+        launch = self._asked(call, count)
+        _check_user_data(launch.template)
         facts = check_launch(launch)
+        subnet = _subnet(call)
         addresses = _free_addresses(call, subnet, count)
         for address in addresses:
             instance = _instance(call, outputs, launch, facts, subnet, address)
-            document = {"reservation": launch.reservation_id, "address": str(address), "subnet": subnet["id"]}
+            document = {
+                "reservation": launch.reservation_id,
+                "address": str(address),
+                "subnet": subnet["id"],
+                "groups": sorted({group for nic in launch.interfaces for group in nic.get("securityGroups") or ()}),
+                "made_of": _made_of(launch.template, outputs),
+            }
             call.world.store.put("aws-instance", instance.id, document)
             await call.world.launch(instance)
 
@@ -152,6 +204,28 @@ class NodeGroupKind(Kind):
                 text = "Instances failed to join the kubernetes cluster"
                 raise LaunchFailure("NodeCreationFailure", text, waiting or instances)
             await asyncio.sleep(0.1)
+
+
+async def _terminate(call: Call, instance: str) -> None:
+    await call.world.terminate(instance)
+    call.world.store.delete("aws-instance", instance)
+
+
+def _made_of(template: Mapping[str, Any] | None, outputs: Values) -> list[str]:
+    """What a machine was made of: template, its version, and AMI release."""
+    template = template or {}
+    return [str(template.get("id", "")), str(template.get("latestVersion", "")), outputs["releaseVersion"]]
+
+
+def _release(version: str) -> str:
+    """The newest AMI release for a Kubernetes version."""
+    return f"{version}.{_PATCHES[version]}-20260224"
+
+
+def _subnet(call: Call) -> Values:
+    subnet = call.find("aws:ec2/subnet:Subnet", call.inputs["subnetIds"][0])
+    assert subnet, "checked before"
+    return subnet
 
 
 def _zone_of_fault(call: Call) -> str | None:
@@ -180,12 +254,10 @@ def _free_addresses(call: Call, subnet: Values, count: int) -> list[IPv4Address]
     return free[:count]
 
 
-def _template(call: Call) -> Values:
-    wanted = call.inputs.get("launchTemplate") or {}
-    templates = call.all("aws:ec2/launchTemplate:LaunchTemplate")
-    if id_ := wanted.get("id"):
-        return templates.get(id_) or {}
-    return next((t for t in templates.values() if t["name"] == wanted.get("name")), {})
+def _template(call: Call) -> Values | None:
+    """The version of the launch template that the group names; None where there is none."""
+    wanted = call.inputs.get("launchTemplate")
+    return template_version(call, wanted) if wanted else None
 
 
 def _instance(
@@ -194,6 +266,7 @@ def _instance(
     zone = subnet["availabilityZone"]
     id_ = f"i-0{secrets.token_hex(8)}"
     efa = sum(is_efa(nic) for nic in launch.interfaces)
+    has_driver = _has_driver(call.inputs, launch.template)
     taints = [
         Taint(key=t["key"], value=t.get("value") or "", effect=_EFFECTS[t["effect"]])
         for t in call.inputs.get("taints") or ()
@@ -221,9 +294,9 @@ def _instance(
         taints=tuple(taints),
         cpus=facts.cpus,
         memory_mib=facts.memory_mib,
-        hugepages_2mi_mib=_EFA_HUGE_PAGES_MIB if efa else 0,
+        hugepages_2mi_mib=_EFA_HUGE_PAGES_MIB if efa and has_driver else 0,
         max_pods=100,
-        gpus=facts.gpus,
+        gpus=facts.gpus if has_driver else 0,
         efa_interfaces=efa,
         kubelet_version=f"v{outputs['releaseVersion'].split('-')[0]}-eks-0000000",
         os_image="Amazon Linux 2023",
@@ -232,8 +305,44 @@ def _instance(
     )
 
 
+def _check_user_data(template: Mapping[str, Any]) -> None:
+    """EKS puts its own part beside the user's, so it needs a format of several parts; its own image has one to join.
+
+    https://docs.aws.amazon.com/eks/latest/userguide/launch-templates.html#launch-template-user-data
+    """
+    encoded = template.get("userData")
+    if not encoded or template.get("imageId"):
+        return
+    try:
+        text = base64.b64decode(encoded, validate=True).decode("utf-8", "replace")
+    except binascii.Error:
+        text = ""
+    if not re.match(r"\s*(MIME-Version:|Content-Type:\s*multipart/)", text, re.IGNORECASE):
+        message = "User data was not in the MIME multipart format."
+        raise LaunchFailure("Ec2LaunchTemplateInvalidConfiguration", message, [])
+
+
+def _has_driver(inputs: Values, template: Mapping[str, Any]) -> bool:
+    """Whether the image has what GPUs and EFA need; somebody's own image is trusted.
+
+    https://docs.aws.amazon.com/eks/latest/userguide/ml-eks-optimized-ami.html
+    """
+    return bool(template.get("imageId")) or "NVIDIA" in (inputs.get("amiType") or _DEFAULT_AMI)
+
+
+def _check_new(call: Call) -> None:
+    """What EKS checks of a node group's name."""
+    inputs = call.inputs
+    name = inputs["nodeGroupName"]
+    if not re.fullmatch(r"[0-9A-Za-z][A-Za-z0-9_-]{0,62}", name):
+        raise call.refuse("InvalidParameterException", f"nodegroup name {name} is not valid: 63 characters at most")
+    if call.world.store.get(_FOLDER, f"{inputs['clusterName']}:{name}"):
+        text = f"NodeGroup already exists with name {name} and cluster name {inputs['clusterName']}"
+        raise call.refuse("ResourceInUseException", text)
+
+
 def _check_request(call: Call) -> None:
-    """What EKS checks when a node group is asked for, before anything is launched.
+    """What EKS checks when a node group is asked for or changed, before anything is launched.
 
     https://docs.aws.amazon.com/eks/latest/userguide/launch-templates.html
     """
@@ -241,12 +350,7 @@ def _check_request(call: Call) -> None:
     cluster = call.find("aws:eks/cluster:Cluster", inputs["clusterName"])
     if cluster is None:
         raise call.refuse("ResourceNotFoundException", f"No cluster found for name: {inputs['clusterName']}.")
-    name = inputs["nodeGroupName"]
-    if not re.fullmatch(r"[0-9A-Za-z][A-Za-z0-9_-]{0,62}", name):
-        raise call.refuse("InvalidParameterException", f"nodegroup name {name} is not valid: 63 characters at most")
-    if call.world.store.get(_FOLDER, f"{inputs['clusterName']}:{name}"):
-        text = f"NodeGroup already exists with name {name} and cluster name {inputs['clusterName']}"
-        raise call.refuse("ResourceInUseException", text)
+    _check_version(call, cluster["version"])
     for id_ in inputs["subnetIds"]:
         subnet = call.find("aws:ec2/subnet:Subnet", id_)
         if subnet is None or subnet["vpcId"] != cluster["vpcConfig"]["vpcId"]:
@@ -257,9 +361,19 @@ def _check_request(call: Call) -> None:
         raise call.refuse("InvalidParameterException", "desiredSize must lie between minSize and maxSize")
 
 
-def _check_template(call: Call, template: Values) -> None:
-    if call.inputs.get("launchTemplate") and not template:
-        raise call.refuse("InvalidRequestException", "Launch template not found")
+def _check_version(call: Call, of_cluster: str) -> None:
+    """https://kubernetes.io/releases/version-skew-policy/#kubelet : nodes are never newer than their cluster."""
+    version = call.inputs.get("version") or of_cluster
+    if version not in EKS_VERSIONS or EKS_VERSIONS.index(version) > EKS_VERSIONS.index(of_cluster):
+        text = f"Requested Kubernetes version {version} is not valid for a node group of a cluster with {of_cluster}"
+        raise call.refuse("InvalidParameterException", text)
+
+
+def _check_template(call: Call, template: Values | None) -> None:
+    if template is None:
+        if call.inputs.get("launchTemplate"):
+            raise call.refuse("InvalidRequestException", "Launch template not found")
+        template = {}
     if any(nic.get("subnetId") for nic in template.get("networkInterfaces") or ()):
         text = "Launch template with network interfaces must not specify a subnet"
         raise call.refuse("InvalidRequestException", text)
@@ -268,9 +382,15 @@ def _check_template(call: Call, template: Values) -> None:
         raise call.refuse("InvalidRequestException", text)
     if template.get("iamInstanceProfile"):
         raise call.refuse("InvalidRequestException", "Launch template must not specify an IAM instance profile")
-    named = template.get("instanceType") or (call.inputs.get("instanceTypes") or [None])[0]
-    if named and not call.inputs.get("amiType") and machine(named) is None:
-        raise Refusal("CreateNodegroup", "InvalidParameterException", f"unknown instance type {named}")
+    names = [template["instanceType"]] if template.get("instanceType") else call.inputs.get("instanceTypes") or []
+    ami = call.inputs.get("amiType") or _DEFAULT_AMI
+    for name in names:
+        facts = machine(name)
+        arm = "_ARM_64" in ami
+        if facts and ami != "CUSTOM" and not template.get("imageId") and (facts.architecture == "arm64") is not arm:
+            # https://github.com/eksctl-io/eksctl/issues/5302 and many others quote it.
+            text = f"[{name}] is not a valid instance type for requested amiType {ami}"
+            raise call.refuse("InvalidParameterException", text)
 
 
 NODE_GROUP = NodeGroupKind(
@@ -294,5 +414,5 @@ NODE_GROUP = NodeGroupKind(
         }
     ),
     named="nodeGroupName",
-    computed=("arn", "resources", "status", "releaseVersion"),
+    computed=("arn", "resources", "status", "releaseVersion", "version"),
 )

@@ -14,10 +14,13 @@ from twin.aws.kinds import KINDS, Call, Kind, Values, preview_of
 from twin.aws.node_groups import NODE_GROUP, Kept
 from twin.aws.refusal import Refusal
 from twin.aws.wire import UNKNOWN, decode, encode
+from twin.aws.words import wrong_words
 from twin.world import World
 
 Context = grpc.aio.ServicerContext[Any, Any]
 VERSION = "7.51.1"
+_DEFAULTS = "__defaults"
+"""The input in which pulumi-terraform-bridge keeps the names of inputs that it made up."""
 _ALL: Mapping[str, Kind] = {**KINDS, NODE_GROUP.token: NODE_GROUP}
 
 
@@ -124,7 +127,9 @@ class AwsServicer(provider_pb2_grpc.ResourceProviderServicer):
         kind = await self._kind(request.urn, context)
         inputs, secret = decode(request.news)
         olds, _ = decode(request.olds)
-        if kind.named and not inputs.get(kind.named) and not inputs.get(f"{kind.named}Prefix"):
+        made_up = bool(kind.named) and not inputs.get(kind.named) and not inputs.get(f"{kind.named}Prefix")
+        inputs[_DEFAULTS] = [kind.named] if made_up else []
+        if made_up:
             inputs[kind.named] = olds.get(kind.named) or f"{request.urn.split('::')[-1]}-{secrets.token_hex(4)[:7]}"
         failures = [
             provider_pb2.CheckFailure(
@@ -133,29 +138,37 @@ class AwsServicer(provider_pb2_grpc.ResourceProviderServicer):
             for name in kind.required
             if inputs.get(name) in (None, "", [])
         ]
+        failures += [
+            provider_pb2.CheckFailure(property=path, reason=reason)
+            for path, reason in wrong_words(kind.token, inputs).items()
+        ]
         return provider_pb2.CheckResponse(inputs=encode(inputs, secret), failures=failures)
 
     async def Diff(self, request: provider_pb2.DiffRequest, context: Context) -> provider_pb2.DiffResponse:
         """Compare what was asked for with what is asked for."""
         kind = await self._kind(request.urn, context)
         old, new = decode(request.old_inputs)[0], decode(request.news)[0]
-        ignored = set(request.ignoreChanges)
+        fixed_name = kind.named in new and _DEFAULTS in new and kind.named not in new[_DEFAULTS]
+        ignored = {*request.ignoreChanges, _DEFAULTS}
         changed = sorted(name for name in {*old, *new} - ignored if _plain(old.get(name)) != _plain(new.get(name)))
         kinds = provider_pb2.DiffResponse
         return provider_pb2.DiffResponse(
             changes=kinds.DIFF_SOME if changed else kinds.DIFF_NONE,
             diffs=changed,
-            replaces=[name for name in changed if name in kind.replaces],
+            replaces=(replaces := [name for name in changed if name in kind.replaces]),
+            # `nameRequiresDeleteBeforeReplace` of pulumi-terraform-bridge: two cannot have one name.
+            deleteBeforeReplace=bool(replaces) and fixed_name,
         )
 
     async def Create(self, request: provider_pb2.CreateRequest, context: Context) -> provider_pb2.CreateResponse:
         """Make it, or refuse as AWS does."""
         kind = await self._kind(request.urn, context)
         inputs, secret = decode(request.properties)
+        inputs.pop(_DEFAULTS, None)
         if request.preview:
             return provider_pb2.CreateResponse(properties=encode(preview_of(kind, inputs), secret))
         try:
-            id_, outputs = await kind.create(self._call(kind, inputs, context))
+            id_, outputs = await kind.create(self._call(kind, kind.named_inputs(inputs, {}), context))
         except Refusal as refusal:
             await context.abort(grpc.StatusCode.UNKNOWN, str(refusal))
             raise
@@ -171,19 +184,30 @@ class AwsServicer(provider_pb2_grpc.ResourceProviderServicer):
         outputs = await kind.read(self._call(kind, inputs, context), request.id)
         if outputs is None:
             return provider_pb2.ReadResponse()
+        defaults = {_DEFAULTS: inputs.pop(_DEFAULTS)} if _DEFAULTS in inputs else {}
+        asked = {**_as_asked(inputs, outputs), **defaults} if inputs else kind.asked(outputs)
         return provider_pb2.ReadResponse(
-            id=request.id, properties=encode(outputs, secret), inputs=encode(inputs or outputs, secret)
+            id=request.id, properties=encode(outputs, secret), inputs=encode(asked, secret)
         )
 
     async def Update(self, request: provider_pb2.UpdateRequest, context: Context) -> provider_pb2.UpdateResponse:
         """Change it in place."""
         kind = await self._kind(request.urn, context)
         inputs, secret = decode(request.news)
-        state, _ = decode(request.olds)
+        old_inputs, _ = decode(request.old_inputs)
+        inputs.pop(_DEFAULTS, None)
+        old_inputs.pop(_DEFAULTS, None)
+        removed = {*old_inputs} - {*inputs} - {*kind.computed}
+        state = _without(decode(request.olds)[0], removed)
         if request.preview:
-            return provider_pb2.UpdateResponse(properties=encode({**state, **inputs}, secret))
+            changed = frozenset(n for n in {*old_inputs, *inputs} if _plain(old_inputs.get(n)) != _plain(inputs.get(n)))
+            return provider_pb2.UpdateResponse(properties=encode(kind.preview_change(inputs, state, changed), secret))
+        call = self._call(kind, kind.named_inputs(inputs, state), context, old_inputs)
         try:
-            outputs = await kind.update(self._call(kind, inputs, context), request.id, state)
+            found = await kind.read(call, request.id)
+            if found is None:
+                raise kind.not_found(call, request.id)
+            outputs = await kind.update(call, request.id, _without(found, removed))
         except Refusal as refusal:
             await context.abort(grpc.StatusCode.UNKNOWN, str(refusal))
             raise
@@ -208,8 +232,9 @@ class AwsServicer(provider_pb2_grpc.ResourceProviderServicer):
             await context.abort(grpc.StatusCode.UNIMPLEMENTED, text)
         return _ALL[token]
 
-    def _call(self, kind: Kind, inputs: Values, context: Context) -> Call:
-        return Call(world=self._world, region=self._region(context, inputs), kind=kind, inputs=inputs)
+    def _call(self, kind: Kind, inputs: Values, context: Context, old_inputs: Values | None = None) -> Call:
+        region = self._region(context, inputs)
+        return Call(world=self._world, region=region, kind=kind, inputs=inputs, old_inputs=old_inputs or {})
 
     def _region(self, context: Context, inputs: Values) -> str:
         """Of the resource, or of the provider's instance."""
@@ -225,6 +250,17 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _plain(each) for key, each in value.items() if each not in (None, [], {})} or None
     return [_plain(each) for each in value] or None if isinstance(value, list) else value
+
+
+def _without(values: Values, names: set[str]) -> Values:
+    return {name: value for name, value in values.items() if name not in names}
+
+
+def _as_asked(asked: Any, found: Any) -> Any:
+    """What was found, as far as it was asked for: what AWS decides beside it is no input."""
+    if isinstance(asked, Mapping) and isinstance(found, Mapping):
+        return {name: _as_asked(value, found[name]) for name, value in asked.items() if name in found}
+    return found
 
 
 async def _abort_kept(context: Context, kept: Kept, inputs: struct_pb2.Struct) -> None:
