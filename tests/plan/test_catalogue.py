@@ -13,7 +13,7 @@ CATALOGUE = aws_catalogue()
 def test_machine_is_as_aws_describes_it(name: str) -> None:
     ours, theirs = CATALOGUE.machines[name], machine(name)
     assert theirs is not None
-    assert ours.gpus == theirs.gpus
+    assert ours.accelerators == theirs.gpus
     assert ours.architecture == theirs.architecture
     assert ours.network_cards == len(theirs.cards)
     assert ours.efa_interfaces == theirs.efa_interfaces
@@ -23,17 +23,17 @@ def test_machine_is_as_aws_describes_it(name: str) -> None:
 
 def test_fact_without_a_source_is_no_fact() -> None:
     raw = CATALOGUE.model_dump()
-    del raw["machines"]["p5.48xlarge"]["sources"]["gpus"]
-    with pytest.raises(ValidationError, match="no source for gpus"):
+    del raw["plugins"]["efa"]["sources"]["image"]
+    with pytest.raises(ValidationError, match="no source for image"):
         AwsCatalogue.model_validate(raw)
 
 
 def test_source_has_an_address() -> None:
     raw = CATALOGUE.model_dump()
-    raw["machines"]["p5.48xlarge"]["sources"]["gpus"] = "hearsay"
+    raw["machines"]["p5.48xlarge"]["sources"]["accelerators"] = "hearsay"
     with pytest.raises(ValidationError, match="sources without an address: hearsay"):
         AwsCatalogue.model_validate(raw)
-    assert CATALOGUE.address(CATALOGUE.machines["p5.48xlarge"], "gpus").startswith("https://")
+    assert CATALOGUE.address(CATALOGUE.machines["p5.48xlarge"], "accelerators").startswith("https://")
 
 
 def test_nearest_names_come_first() -> None:

@@ -111,6 +111,31 @@ def test_unreachable_cluster_is_an_init_error_of_create_with_its_proof_recorded(
     assert any(key == "grpc-status-details-bin" for key, _ in caught.value.trailing_metadata() or ())
 
 
+IN_FUTURE = {**INPUTS, "starts": "2999-01-01T00:00:00Z", "acceptDeferred": None}
+
+
+def test_gate_waits_for_capacity_that_has_not_begun(tmp_path: Path) -> None:
+    request = provider_pb2.CreateRequest(urn=GATE, properties=encode(IN_FUTURE))
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        serve(tmp_path, lambda stub: stub.Create(request))
+    said = str(caught.value.details())
+    assert f"fabric not proven on {EXPECTED.label}: deferred until 2999-01-01 00:00 UTC" in said
+    assert "run `pulumi up` at 2999-01-01 00:00 UTC or later" in said
+
+
+def test_reason_lets_the_stack_complete_unproven_and_a_read_keeps_silent(tmp_path: Path) -> None:
+    inputs = {**IN_FUTURE, "acceptDeferred": "the block begins on new year"}
+    request = provider_pb2.CreateRequest(urn=GATE, properties=encode(inputs))
+    answer = serve(tmp_path, lambda stub: stub.Create(request))
+    recorded = decode(answer.properties)
+    assert recorded["proven"] is False
+    assert Proof.model_validate(recorded["proof"]).warnings == ('completed unproven: "the block begins on new year"',)
+    read = provider_pb2.ReadRequest(urn=GATE, id=answer.id, inputs=encode(inputs), properties=encode(recorded))
+    assert serve(tmp_path, lambda stub: stub.Read(read)).id == answer.id
+    diff = provider_pb2.DiffRequest(urn=GATE, olds=encode(recorded), old_inputs=encode(inputs), news=encode(INPUTS))
+    assert "proof" in serve(tmp_path, lambda stub: stub.Diff(diff)).diffs, "proven as soon as it can be"
+
+
 def test_guard_refuses_after_a_declaration_and_lets_go_without_one(tmp_path: Path) -> None:
     guard = {
         "pool": "h100",

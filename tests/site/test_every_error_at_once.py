@@ -121,7 +121,7 @@ def test_stable_has_to_fit_before_the_deadline() -> None:
 
 def test_version_that_is_not_known_warns_and_does_not_fail() -> None:
     _, warnings = read_site(declare(cluster={"version": "1.99"}))
-    assert [warning.where for warning in warnings] == ["plumbline:site.cluster.version"]
+    assert [warning.where.rpartition(".")[2] for warning in warnings] == ["version", "addons"]
 
 
 def test_schema_for_editors_is_current() -> None:

@@ -66,12 +66,11 @@ _SIGNS = (
 def diagnose_node_group(plan: PoolPlan, error: str) -> str:
     """The message for a node group that failed with this error of AWS."""
     sign = next((sign for sign in _SIGNS if sign.pattern.search(error)), None)
-    paid_by = plan.reservation or "on-demand capacity"
     diagnosis = Diagnosis(
         cause=sign.cause if sign else "AWS refused the node group, or could not fill it",
         certainty=sign.certainty if sign else Certainty.NOT_KNOWN,
         evidence=(
-            f"node group {plan.full_name}: {plan.nodes} x {plan.machine} in {plan.zone} from {paid_by}",
+            f"node group {plan.full_name}: {plan.nodes} x {plan.machine} in {plan.zone} from {plan.paid_by}",
             f'AWS says "{_one_line(error)}"',
         ),
         fix=sign.fix if sign else "read AWS's words above, and the node group's health issues in its console",

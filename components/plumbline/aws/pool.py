@@ -5,9 +5,10 @@ from collections.abc import Sequence
 import pulumi
 import pulumi_aws as aws
 
-from plumbline.aws.cluster import AwsCluster
+from plumbline.aws.cluster import AwsCluster, ClusterAccess
 from plumbline.aws.diagnosis import explain_node_group
 from plumbline.aws.network import AwsNetwork
+from plumbline.aws.userdata import encoded, joining, node_config
 from plumbline.plan import PoolPlan, SitePlan
 from plumbline.resources import FabricGate, Provider, RetireGuard, expectation, guard_inputs
 
@@ -60,12 +61,14 @@ class AwsPool(pulumi.ComponentResource):
     def _template(self, name: str, plan: PoolPlan, network: AwsNetwork, cluster: AwsCluster) -> aws.ec2.LaunchTemplate:
         # A node group with security groups in its template is not given the cluster's own: both are named here.
         # https://docs.aws.amazon.com/eks/latest/userguide/launch-templates.html
-        groups = [cluster.cluster.vpc_config.cluster_security_group_id, network.fabric_group.id]
+        groups = [cluster.access.security_group, network.fabric_group.id]
         tags = {**plan.node_labels, "Name": plan.full_name}
         return aws.ec2.LaunchTemplate(
             name,
             name=plan.full_name,
+            image_id=plan.image.id if plan.image else None,
             instance_type=plan.machine,
+            user_data=_user_data(plan, cluster.access),
             update_default_version=True,
             network_interfaces=[
                 aws.ec2.LaunchTemplateNetworkInterfaceArgs(
@@ -79,6 +82,10 @@ class AwsPool(pulumi.ComponentResource):
                 for nic in plan.interfaces
             ],
             capacity_reservation_specification=_reservation(plan),
+            instance_market_options=aws.ec2.LaunchTemplateInstanceMarketOptionsArgs(market_type="capacity-block")
+            if plan.capacity == "capacity-block"
+            else None,
+            placement=self._placement(name, plan),
             metadata_options=aws.ec2.LaunchTemplateMetadataOptionsArgs(
                 http_tokens="required",
                 # One hop: pods, which are one hop further, cannot take the node's role.
@@ -100,6 +107,23 @@ class AwsPool(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions(parent=self),
         )
 
+    def _placement(self, name: str, plan: PoolPlan) -> aws.ec2.LaunchTemplatePlacementArgs | None:
+        """On demand, a group of its own; from a reservation, the one that it was made in, or none.
+
+        Instances in a group that a reservation was not made in cannot use it, and a capacity block places its own.
+        https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/cr-cpg.html
+        """
+        if plan.own_placement_group:
+            group = aws.ec2.PlacementGroup(
+                name,
+                name=plan.full_name,
+                strategy="cluster",
+                tags=dict(plan.node_labels),
+                opts=pulumi.ResourceOptions(parent=self),
+            )
+            return aws.ec2.LaunchTemplatePlacementArgs(group_name=group.name)
+        return aws.ec2.LaunchTemplatePlacementArgs(group_name=plan.placement_group) if plan.placement_group else None
+
     def _node_group(
         self,
         name: str,
@@ -111,29 +135,32 @@ class AwsPool(pulumi.ComponentResource):
         key, value, effect = plan.taint
         return aws.eks.NodeGroup(
             name,
-            cluster_name=cluster.cluster.name,
+            cluster_name=cluster.name,
             node_group_name=plan.full_name,
             node_role_arn=cluster.node_role.arn,
             # The hardware is in one zone, and so is the only subnet.
-            subnet_ids=[network.private[plan.zone].id],
+            subnet_ids=[network.subnets[plan.zone]],
             scaling_config=aws.eks.NodeGroupScalingConfigArgs(
-                desired_size=plan.nodes, min_size=plan.nodes, max_size=plan.nodes
+                desired_size=plan.desired, min_size=plan.desired, max_size=plan.nodes
             ),
-            ami_type=plan.facts.ami_type,
-            release_version=plan.ami_release,
-            version=plan.kubernetes_version,
-            capacity_type="ON_DEMAND",
+            # With an image of one's own, EKS takes neither a release nor a version.
+            ami_type="CUSTOM" if plan.image else plan.facts.ami_type,
+            release_version=None if plan.image else plan.ami_release,
+            version=None if plan.image else plan.kubernetes_version,
+            capacity_type="CAPACITY_BLOCK" if plan.capacity == "capacity-block" else "ON_DEMAND",
             launch_template=aws.eks.NodeGroupLaunchTemplateArgs(
                 id=template.id, version=template.latest_version.apply(str)
             ),
             labels=dict(plan.node_labels),
             taints=[aws.eks.NodeGroupTaintArgs(key=key, value=value, effect=_EFFECTS[effect])],
             # With the reservation full there is no room to start new nodes first.
-            update_config=aws.eks.NodeGroupUpdateConfigArgs(max_unavailable=1, update_strategy="MINIMAL"),
+            update_config=aws.eks.NodeGroupUpdateConfigArgs(
+                max_unavailable=1, update_strategy="DEFAULT" if plan.capacity == "on-demand" else "MINIMAL"
+            ),
             tags=dict(plan.node_labels),
             opts=pulumi.ResourceOptions(
                 parent=self,
-                depends_on=[*network.ready, *cluster.node_policies],
+                depends_on=[*network.ready, *cluster.ready, *cluster.node_policies],
                 hooks=pulumi.ResourceHookBinding(on_error=[explain_node_group(plan)]),
             ),
         )
@@ -144,11 +171,38 @@ _EFFECTS = {"NoSchedule": "NO_SCHEDULE", "NoExecute": "NO_EXECUTE", "PreferNoSch
 
 def _reservation(plan: PoolPlan) -> aws.ec2.LaunchTemplateCapacityReservationSpecificationArgs | None:
     """The reservation and nothing else: with any other preference an instance may be launched on demand."""
-    if plan.reservation is None:
+    if plan.reservation is None and plan.reservation_group is None:
         return None
     return aws.ec2.LaunchTemplateCapacityReservationSpecificationArgs(
         capacity_reservation_preference="capacity-reservations-only",
         capacity_reservation_target=aws.ec2.LaunchTemplateCapacityReservationSpecificationCapacityReservationTargetArgs(
-            capacity_reservation_id=plan.reservation
+            capacity_reservation_id=plan.reservation,
+            capacity_reservation_resource_group_arn=plan.reservation_group,
         ),
+    )
+
+
+def _user_data(plan: PoolPlan, access: ClusterAccess) -> pulumi.Input[str] | None:
+    """None where EKS's own is all that a node needs."""
+    if plan.image is None:
+        return node_config({"featureGates": dict(plan.node_features)}) if plan.node_features else None
+    if plan.image.user_data is not None:
+        return encoded(plan.image.user_data)
+
+    def joins(parts: Sequence[str]) -> str:
+        name, endpoint, authority, cidr = parts
+        return node_config(
+            joining(
+                name=name,
+                endpoint=endpoint,
+                certificate_authority=authority,
+                service_cidr=cidr,
+                labels=plan.node_labels,
+                taint=plan.taint,
+                features=plan.node_features,
+            )
+        )
+
+    return pulumi.Output.all(access.name, access.endpoint, access.certificate_authority, access.service_cidr).apply(
+        joins
     )

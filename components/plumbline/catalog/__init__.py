@@ -1,5 +1,30 @@
 """Facts of clouds and machines, as data: counts, limits and defaults, each with the address it comes from."""
 
-from plumbline.catalog.aws import AwsCatalogue, EksFacts, Machine, PluginFacts, aws_catalogue, nearest
+from plumbline.catalog.aws import (
+    Accelerator,
+    AddonFacts,
+    AwsCatalogue,
+    CapacityKind,
+    EksFacts,
+    Machine,
+    PluginFacts,
+    RegistryFacts,
+    aws_catalogue,
+    nearest,
+)
+from plumbline.catalog.fsx import FsxCatalogue, fsx_catalogue
 
-__all__ = ["AwsCatalogue", "EksFacts", "Machine", "PluginFacts", "aws_catalogue", "nearest"]
+__all__ = [
+    "Accelerator",
+    "AddonFacts",
+    "AwsCatalogue",
+    "CapacityKind",
+    "EksFacts",
+    "FsxCatalogue",
+    "Machine",
+    "PluginFacts",
+    "RegistryFacts",
+    "aws_catalogue",
+    "fsx_catalogue",
+    "nearest",
+]

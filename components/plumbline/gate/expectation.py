@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 
 from plumbline.gate.inputs import Input, PoolInput
 
@@ -38,3 +38,7 @@ class PoolExpectation(PoolInput):
     within_seconds: float = Field(gt=0)
     stable_seconds: float = Field(ge=0)
     valid_seconds: float = Field(gt=0)
+    starts: AwareDatetime | None = None
+    """When its capacity begins, if it has not begun: until then nothing is proven."""
+    accept_deferred: str | None = None
+    """The reason for which it may be unproven until then."""

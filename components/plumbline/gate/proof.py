@@ -117,10 +117,13 @@ def _identity(node: Node) -> dict[str, str]:
 
 
 def digest(expected: PoolExpectation, identity: Mapping[str, Mapping[str, str]]) -> str:
-    """A digest of what is proven. How long a gate may take is not part of it."""
-    plan = expected.model_dump(mode="json", exclude={"within_seconds", "stable_seconds", "valid_seconds"})
+    """A digest of what is proven. How long a gate may take, and when it can begin, are not part of it."""
+    plan = expected.model_dump(mode="json", exclude=_NOT_PROVEN)
     text = json.dumps([plan, identity], sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+_NOT_PROVEN = {"within_seconds", "stable_seconds", "valid_seconds", "starts", "accept_deferred"}
 
 
 def differences(proof: Proof, identity: Mapping[str, Mapping[str, str]]) -> list[str]:

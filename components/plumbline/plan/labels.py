@@ -7,6 +7,9 @@ FABRIC = "plumbline.dev/fabric"
 CAPACITY = "plumbline.dev/capacity"
 ACCELERATOR = "plumbline.dev/accelerator"
 
+DEVICES = "plumbline.dev/devices"
+"""`dra` on nodes whose EFA devices are given out by DRA; no other node has it."""
+
 PLUGIN = "plumbline.dev/plugin"
 """On the pods of our device plugins; its value is the plugin's key in the declaration."""
 
@@ -21,3 +24,6 @@ AWS_NETWORK_LAYER = "topology.k8s.aws/network-node-layer-{layer}"
 
 GPU_TAINT = ("nvidia.com/gpu", "present", "NoSchedule")
 """Keeps pods that ask for no GPU away from GPU nodes: key, value, effect."""
+
+NEURON_TAINT = ("aws.amazon.com/neuron", "present", "NoSchedule")
+"""The same for Trainium."""

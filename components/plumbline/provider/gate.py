@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, wait_fixed
 
+from plumbline.gate.deferred import deferred
 from plumbline.gate.expectation import PoolExpectation
 from plumbline.gate.message import message
 from plumbline.gate.phases import look
@@ -69,10 +70,15 @@ class FabricGate:
 
     async def _prove(self, id_: str, inputs: Values, say: Callable[[str], None]) -> Outcome:
         expected = PoolExpectation.from_inputs(inputs)
-        reader = ClusterReader(inputs["kubeconfig"], expected)
-        proof = await prove(expected, reader, cancelled=self._session.cancelled, progress=say)
+        proof = deferred(expected, self._now())
+        accepted = proof is not None and expected.accept_deferred is not None
+        if proof is None:
+            reader = ClusterReader(inputs["kubeconfig"], expected)
+            proof = await prove(expected, reader, cancelled=self._session.cancelled, progress=say)
         self._session.judge(expected.pool, expected.generation, proof.proven)
-        failure = None if proof.proven else message(proof.headline, proof.diagnoses, proof.warnings)
+        if accepted:
+            say(f"{proof.headline}; {proof.warnings[0]}")
+        failure = None if proof.proven or accepted else message(proof.headline, proof.diagnoses, proof.warnings)
         return Outcome(id=id_, properties=_properties(inputs, proof), inputs=inputs, failure=failure)
 
     async def read(self, id_: str, inputs: Values, state: Values) -> Outcome:
@@ -85,6 +91,10 @@ class FabricGate:
             expected = PoolExpectation.from_inputs(inputs)
         except ValidationError:
             return Outcome(id=id_, properties=state, inputs=inputs, failure="recorded by a version with other inputs")
+        if waiting := deferred(expected, self._now()):
+            self._session.judge(expected.pool, expected.generation, proven=False)
+            told = None if expected.accept_deferred else message(waiting.headline, waiting.diagnoses, ())
+            return Outcome(id=id_, properties=state, inputs=inputs, failure=told)
         try:
             failure = _found(expected, proof, await _glance(inputs["kubeconfig"], expected))
         except Unreachable as lost:

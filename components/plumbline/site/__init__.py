@@ -1,23 +1,39 @@
 """The one declaration: a typed site, and every error in it at once."""
 
 from plumbline.site.model import (
+    Addons,
     Capacity,
+    CapacityBlock,
     Cluster,
+    ExistingLustre,
+    ExistingNetwork,
+    Image,
+    Lustre,
     Network,
     OnDemand,
     Plugin,
     Plugins,
     Pool,
     Proof,
+    Repository,
     Reservation,
+    ReservationGroup,
     Site,
+    Storage,
+    SystemPool,
 )
 from plumbline.site.problems import Problem, SiteError
 from plumbline.site.read import read_site
 
 __all__ = [
+    "Addons",
     "Capacity",
+    "CapacityBlock",
     "Cluster",
+    "ExistingLustre",
+    "ExistingNetwork",
+    "Image",
+    "Lustre",
     "Network",
     "OnDemand",
     "Plugin",
@@ -25,8 +41,12 @@ __all__ = [
     "Pool",
     "Problem",
     "Proof",
+    "Repository",
     "Reservation",
+    "ReservationGroup",
     "Site",
     "SiteError",
+    "Storage",
+    "SystemPool",
     "read_site",
 ]

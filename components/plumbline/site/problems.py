@@ -20,7 +20,7 @@ class Problem:
     needed: str
     next: str
     warns: bool = False
-    """True for what rests on an unconfirmed fact: it is said, and stops nothing."""
+    """True for what rests on an unconfirmed fact, or is allowed and rarely meant: it is said, and stops nothing."""
 
     @property
     def where(self) -> str:

@@ -8,9 +8,9 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from plumbline.catalog import AwsCatalogue, aws_catalogue, nearest
-from plumbline.site.model import Pool, Site
+from plumbline.site.model import Pool, Site, Storage
 from plumbline.site.problems import NOTHING, Path, Problem, SiteError, shown
-from plumbline.site.rules import Draft, PoolDraft, broken_rules
+from plumbline.site.rules import Draft, PoolDraft, StorageDraft, broken_rules
 
 
 def read_site(raw: Any, catalogue: AwsCatalogue | None = None) -> tuple[Site, tuple[Problem, ...]]:
@@ -42,18 +42,41 @@ def _draft(raw: Mapping[str, Any]) -> tuple[Draft, list[Problem]]:
     problems: list[Problem] = []
     parts: dict[str, Any] = {}
     for name, field in Site.model_fields.items():
-        if name == "pools" or (name not in raw and not field.is_required()):
+        if name in ("pools", "storage") or (name not in raw and not field.is_required()):
             continue
         if name in raw:
             parts[name] = _part(typing.cast(Any, Site.__annotations__[name]), raw[name], (name,), problems)
         else:
             problems.append(_missing((name,), Site))
     problems += [_unexpected((name,), Site) for name in raw if name not in Site.model_fields]
-    return Draft(pools=tuple(_pools(raw, problems)), **{k: v for k, v in parts.items() if k in _DRAFTED}), problems
+    draft = Draft(
+        pools=tuple(_pools(raw, problems)),
+        storage=tuple(_storage(raw, problems)),
+        **{name: part for name, part in parts.items() if name in _DRAFTED},
+    )
+    return draft, problems
 
 
-_DRAFTED = {"name", "region", "network", "cluster", "proof"}
-_POOL_PARTS = ("name", "machine", "capacity")
+_DRAFTED = {"name", "region", "network", "cluster", "plugins", "proof"}
+_POOL_PARTS = tuple(name for name in Pool.model_fields if name in PoolDraft.__dataclass_fields__)
+
+
+def _storage(raw: Mapping[str, Any], problems: list[Problem]) -> Iterator[StorageDraft]:
+    listed = raw.get("storage", [])
+    if not isinstance(listed, list | tuple):
+        problems.append(
+            Problem(
+                path=("storage",),
+                found=shown(listed),
+                needed="a list of file systems",
+                next="write a list, or remove it",
+            )
+        )
+        return
+    for index, each in enumerate(listed):
+        value = _part(Storage, each, ("storage", index), problems)
+        name = each.get("name") if isinstance(each, Mapping) else None
+        yield StorageDraft(index=index, name=name if isinstance(name, str) else None, value=value)
 
 
 def _pools(raw: Mapping[str, Any], problems: list[Problem]) -> Iterator[PoolDraft]:
@@ -88,7 +111,7 @@ def _part(annotation: Any, value: Any, at: Path, problems: list[Problem]) -> Any
 
 def _problem(annotation: Any, at: Path, details: ErrorDetails) -> Problem:
     """A pydantic error in our words."""
-    path, owner, wanted = _locate(annotation, at, details["loc"])
+    path, owner, wanted, current = _locate(annotation, at, details["loc"])
     match details["type"]:
         case "missing":
             return _missing(path, owner)
@@ -104,12 +127,9 @@ def _problem(annotation: Any, at: Path, details: ErrorDetails) -> Problem:
             next_step = f"did you mean {close[0]}?" if close else "write one of these"
             return Problem(path=path, found=shown(found), needed=f"one of {choices}", next=next_step)
         case "union_tag_not_found":
-            return Problem(
-                path=(*path, "kind"),
-                found="nothing",
-                needed="one of 'reservation', 'on-demand'",
-                next="add kind: reservation",
-            )
+            tags = list(_tagged(current))
+            needed = f"one of {', '.join(repr(tag) for tag in tags)}"
+            return Problem(path=(*path, "kind"), found="nothing", needed=needed, next=f"add kind: {tags[0]}")
         case "value_error":
             needed = str(details["ctx"]["error"])
         case _:
@@ -144,39 +164,53 @@ def _field(owner: Any, name: str | int) -> tuple[str | None, Any]:
     return info.description, info.examples[0] if info.examples else None
 
 
-def _locate(annotation: Any, at: Path, loc: tuple[int | str, ...]) -> tuple[Path, Any, tuple[str | None, Any]]:
+def _locate(annotation: Any, at: Path, loc: tuple[int | str, ...]) -> tuple[Path, Any, tuple[str | None, Any], Any]:
     """Where a pydantic location lies in the file.
 
-    pydantic puts the tag of a union into the location; the file has no such level.
+    pydantic puts the tag of a union into the location, and a mark for the key of a mapping; the file has no such
+    levels.
 
     Returns:
-        The path, the model that owns its last part, and that part's description and example.
+        The path, the model that owns its last part, that part's description and example, and its annotation.
     """
     path, owner, wanted = at, Site, _field(Site, at[-1])
-    current = annotation
+    current = _bare(annotation)
     for part in loc:
         tags = _tagged(current)
         if part in tags:
             current = tags[str(part)]
             continue
+        if part == "[key]":
+            continue
         path = (*path, part)
-        owner, current = current, _inner(current, part)
-        wanted = _field(owner, part) if isinstance(part, str) else wanted
-    return path, owner, wanted
+        owner, current = current, _bare(_inner(current, part))
+        wanted = _field(owner, part) if isinstance(owner, type) and isinstance(part, str) else wanted
+    return path, owner, wanted, current
+
+
+def _bare(annotation: Any) -> Any:
+    """Without what wraps it: `Annotated`, and `None` as the other choice."""
+    if typing.get_origin(annotation) is typing.Annotated:
+        return _bare(typing.get_args(annotation)[0])
+    choices = [choice for choice in typing.get_args(annotation) if choice is not type(None)]
+    if type(None) in typing.get_args(annotation) and len(choices) == 1:
+        return _bare(choices[0])
+    return annotation
 
 
 def _inner(annotation: Any, part: str | int) -> Any:
-    """The annotation of a field of a model, or of an element of a sequence."""
+    """The annotation of a field of a model, or of an element of a sequence or a mapping."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         info = annotation.model_fields.get(str(part))
         return info.annotation if info else None
     arguments = typing.get_args(annotation)
-    return arguments[0] if arguments else None
+    if not arguments:
+        return None
+    return arguments[-1] if isinstance(part, str) else arguments[0]
 
 
 def _tagged(annotation: Any) -> dict[str, type[BaseModel]]:
     """The members of a union that is told apart by `kind`, by their tag; empty for anything else."""
-    if typing.get_origin(annotation) is typing.Annotated:
-        annotation = typing.get_args(annotation)[0]
+    annotation = _bare(annotation)
     members = [m for m in typing.get_args(annotation) if isinstance(m, type) and issubclass(m, BaseModel)]
     return {typing.get_args(m.model_fields["kind"].annotation)[0]: m for m in members if "kind" in m.model_fields}
