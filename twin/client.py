@@ -106,6 +106,7 @@ _RECORDS = (
     "pulumi",
     "pulumi-home",
     "kubeconfig",
+    "aws.port",
     "daemon.json",
     "daemon.pid",
     "token.key",
@@ -121,7 +122,7 @@ def engine_processes(state: StateFolder) -> list[psutil.Process]:
             name = " ".join(process.cmdline())
         except psutil.Error:
             continue
-        if home == state.environment()["PULUMI_HOME"] and any(word in name for word in _ENGINE_WORDS):
+        if home == str(state.pulumi_home) and any(word in name for word in _ENGINE_WORDS):
             found.append(process)
     return found
 

@@ -12,6 +12,8 @@ import sys
 import time
 from pathlib import Path
 
+ACCESS_KEY, SECRET_KEY = "REHEARSALNOTAKEY", "rehearsal-not-a-secret"
+"""What the AWS SDKs sign with in a rehearsal: no real key looks like it, and no other is taken."""
 PREFIX = "k8s-aws-v1."
 LIFETIME_SECONDS = 15 * 60
 """As on EKS: https://docs.aws.amazon.com/eks/latest/best-practices/identity-and-access-management.html"""

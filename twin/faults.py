@@ -57,6 +57,11 @@ FAULTS: dict[str, Fault] = {
             description="the pool's reservation turns out to be in another zone than its subnet",
             bites="aws",
         ),
+        Fault(
+            name="no-right-to-read-reservations",
+            description="the credentials may not read capacity reservations: UnauthorizedOperation",
+            bites="aws reads",
+        ),
     )
 }
 

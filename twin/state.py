@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from tools import toolbox
+from twin.control_plane import free_ports
+from twin.credentials import ACCESS_KEY, SECRET_KEY
 from twin.processes import Supervised
 
 PASSPHRASE = "rehearsal"  # noqa: S105 - no secret: stacks/Pulumi.local.yaml says why
@@ -47,6 +49,11 @@ class StateFolder:
         return self.root / "pulumi"
 
     @property
+    def pulumi_home(self) -> Path:
+        """What Pulumi keeps for itself; by it engines of this rehearsal are known."""
+        return self.root / "pulumi-home"
+
+    @property
     def kubeconfig(self) -> Path:
         """An administrator's, for the newest cluster's control plane."""
         return self.root / "kubeconfig"
@@ -68,6 +75,22 @@ class StateFolder:
         except (FileNotFoundError, json.JSONDecodeError):
             return None
         return found if self.daemon.process() is not None else None
+
+    @property
+    def aws_port(self) -> int:
+        """Where the daemon serves AWS's own API: chosen at the first question, and kept, as environments hold it."""
+        file = self.root / "aws.port"
+        if not file.exists():
+            self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+            fresh = self.root / f".aws.port.{os.getpid()}"
+            fresh.write_text(str(free_ports(1)[0]), "utf-8")
+            try:
+                file.hardlink_to(fresh)
+            except FileExistsError:
+                pass  # another process was quicker, and its choice holds
+            finally:
+                fresh.unlink()
+        return int(file.read_text("utf-8"))
 
     def prepare(self) -> None:
         """Make the folder and its executables."""
@@ -95,9 +118,21 @@ class StateFolder:
             "PATH": os.pathsep.join(dict.fromkeys(path)),
             "PULUMI_BACKEND_URL": f"file://{self.pulumi}",
             "PULUMI_CONFIG_PASSPHRASE": PASSPHRASE,
-            "PULUMI_HOME": str(self.root / "pulumi-home"),
+            "PULUMI_HOME": str(self.pulumi_home),
             "PULUMI_SKIP_UPDATE_CHECK": "true",
             "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
             "KUBECONFIG": str(self.kubeconfig),
             "AWS_REGION": "us-west-2",
+            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{self.aws_port}",
+            "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+            "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
+            "AWS_EC2_METADATA_DISABLED": "true",
+            **_past_proxies(),
         }
+
+
+def _past_proxies() -> dict[str, str]:
+    """boto3, other than Go's programs, asks a proxy for loopback addresses too, unless it is told not to."""
+    told = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""
+    hosts = ",".join(dict.fromkeys([*filter(None, told.split(",")), "127.0.0.1", "localhost"]))
+    return {"NO_PROXY": hosts, "no_proxy": hosts}

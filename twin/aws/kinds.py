@@ -5,12 +5,12 @@ import base64
 import re
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from ipaddress import IPv4Network
 from typing import Any
 
-from twin.aws.facts import Account, Reservation, account, machine
+from twin.aws.facts import Account, account_in, machine
 from twin.aws.refusal import Refusal
 from twin.aws.wire import UNKNOWN, known
 from twin.world import World
@@ -31,17 +31,8 @@ class Call:
 
     @property
     def account(self) -> Account:
-        """The account, with the reservations that were made in it."""
-        made = {
-            id_: Reservation(
-                machine=outputs["instanceType"],
-                zone=outputs["availabilityZone"],
-                total=outputs["instanceCount"],
-                state="active",
-            )
-            for id_, outputs in self.all(RESERVATION).items()
-        }
-        return replace(account(), reservations={**account().reservations, **made})
+        """The account, with what was made in it."""
+        return account_in(self.world.store)
 
     def find(self, token: str, id_: str) -> Values | None:
         """Outputs of another resource; None for one that does not exist."""

@@ -3,12 +3,13 @@
 A launch template is accepted with most mistakes in it; they show here.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from twin.aws.facts import Account, Machine, Reservation, machine
+from twin.aws.facts import Account, Machine, PlacementGroup, Reservation, machine
 from twin.aws.refusal import LaunchFailure
 
 Json = Mapping[str, Any]
@@ -28,6 +29,8 @@ class Launch:
     account: Account
     used: Mapping[str, int]
     """Instances that run in each reservation."""
+    on_demand: Mapping[str, int] = field(default_factory=dict)
+    """Instances that run outside of reservations, by type."""
     reservation_zone: str | None = None
     """Where the fault says that the reservation is."""
 
@@ -44,9 +47,68 @@ class Launch:
     @property
     def reservation_id(self) -> str | None:
         """The reservation that it targets."""
-        target = (self.template.get("capacityReservationSpecification") or {}).get("capacityReservationTarget") or {}
-        value = target.get("capacityReservationId")
+        value = self._target.get("capacityReservationId")
         return str(value) if value else None
+
+    @property
+    def reservation_group(self) -> str | None:
+        """ARN of the group of reservations that it targets."""
+        value = self._target.get("capacityReservationResourceGroupArn")
+        return str(value) if value else None
+
+    @property
+    def preference(self) -> str | None:
+        """What it says of reservations beside its target: `open`, `none`, `capacity-reservations-only`."""
+        specification = self.template.get("capacityReservationSpecification") or {}
+        return specification.get("capacityReservationPreference") or None
+
+    @property
+    def _target(self) -> Json:
+        specification = self.template.get("capacityReservationSpecification") or {}
+        target: Json = specification.get("capacityReservationTarget") or {}
+        return target
+
+    @property
+    def of_block(self) -> bool:
+        """Whether its market is that of Capacity Blocks."""
+        return (self.template.get("instanceMarketOptions") or {}).get("marketType") == "capacity-block"
+
+    @property
+    def region(self) -> str:
+        """Of the zone."""
+        region = self.account.region_of(self.zone)
+        assert region, "subnets lie in zones that exist"
+        return region
+
+    @property
+    def tenancy(self) -> str:
+        """In EC2's words."""
+        return str((self.template.get("placement") or {}).get("tenancy") or "default")
+
+    @property
+    def names_placement_group(self) -> bool:
+        """Whether the template names a placement group."""
+        placement = self.template.get("placement") or {}
+        return bool(placement.get("groupName") or placement.get("groupId"))
+
+    @property
+    def placement_group(self) -> PlacementGroup | None:
+        """The placement group that it names; None for none, or for one that does not exist."""
+        placement = self.template.get("placement") or {}
+        if not self.names_placement_group:
+            return None
+        return self.account.placement_group(
+            self.region, name=placement.get("groupName"), id_=placement.get("groupId")
+        )
+
+    def zone_of(self, reservation: Reservation) -> str:
+        """Where a reservation is, also while the fault says that it is elsewhere."""
+        return self.reservation_zone or reservation.zone
+
+    def free_in(self, id_: str) -> int:
+        """How many more instances a reservation takes now."""
+        found = self.account.reservations[id_]
+        return max(0, found.total - self.used.get(id_, 0)) if found.state == "active" else 0
 
     def fail(self, code: str, message: str) -> LaunchFailure:
         """A failure, as the node group's health shows it."""
@@ -147,45 +209,204 @@ def _no_public_address_on_several(launch: Launch, _: Machine) -> Iterator[tuple[
         )
 
 
-def _reservation(launch: Launch, _: Machine) -> Iterator[tuple[str, str]]:
-    """https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-reservations-launch.html ."""
-    if launch.reservation_id is None:
-        return
-    found: Reservation | None = launch.account.reservations.get(launch.reservation_id)
-    if found is None or found.state != "active":
-        state = "does not exist" if found is None else f"is {found.state}"
-        yield "InvalidCapacityReservationId.NotFound", f"The capacity reservation '{launch.reservation_id}' {state}"
-        return
-    zone = launch.reservation_zone or found.zone
-    if zone != launch.zone:
+def _offered(launch: Launch, _: Machine) -> Iterator[tuple[str, str]]:
+    """https://docs.aws.amazon.com/autoscaling/ec2/userguide/ts-as-instancelaunchfailure.html ."""
+    zones = launch.account.zones_with(launch.type_name, launch.region)
+    if launch.zone not in zones:
+        others = f" or choosing {', '.join(zones)}" if zones else ""
+        yield (
+            "Unsupported",
+            f"Your requested instance type ({launch.type_name}) is not supported in your requested Availability Zone "
+            f"({launch.zone}). Please retry your request by not specifying an Availability Zone{others}",
+        )
+
+
+def _placement_group(launch: Launch, _: Machine) -> Iterator[tuple[str, str]]:
+    """https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html ."""
+    if launch.names_placement_group and launch.placement_group is None:
+        placement = launch.template["placement"]
+        name = placement.get("groupId") or placement.get("groupName")
+        yield "InvalidPlacementGroup.Unknown", f"The Placement Group '{name}' is unknown."
+
+
+def _preference_goes_with_target(launch: Launch, _: Machine) -> Iterator[tuple[str, str]]:
+    """A target is for launches that run in reservations only.
+
+    https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CapacityReservationSpecification.html and
+    https://registry.terraform.io/providers/hashicorp/aws/latest/docs/resources/launch_template
+    """
+    if (launch.reservation_id or launch.reservation_group) and launch.preference in ("open", "none"):
+        yield (
+            "InvalidParameterCombination",
+            f"The capacity reservation preference '{launch.preference}' cannot be specified together with a capacity "
+            "reservation target",
+        )
+    if launch.reservation_id and launch.reservation_group:
+        yield (
+            "InvalidParameterCombination",
+            "A capacity reservation target names a capacity reservation or a resource group, and not both",
+        )
+
+
+def _market(launch: Launch, facts: Machine) -> Iterator[tuple[str, str]]:
+    """https://docs.aws.amazon.com/eks/latest/userguide/capacity-blocks-mng.html ."""
+    market = (launch.template.get("instanceMarketOptions") or {}).get("marketType")
+    if launch.of_block is not (launch.capacity_type == "CAPACITY_BLOCK"):
+        yield (
+            "InvalidParameterCombination",
+            f"capacity type {launch.capacity_type} does not go with market type {market or 'on-demand'}",
+        )
+    if launch.of_block and not (launch.reservation_id or launch.reservation_group):
+        yield "InvalidParameterCombination", "The market type capacity-block needs a capacity reservation target"
+    if not launch.of_block and "on-demand" not in facts.usage:
+        yield (
+            "UnsupportedOperation",
+            f"The instance type {launch.type_name} can be launched into Capacity Blocks only",
+        )
+
+
+def _target_exists(launch: Launch, _: Machine) -> Iterator[tuple[str, str]]:
+    """https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html ."""
+    if launch.reservation_id and launch.reservation_id not in launch.account.reservations:
+        yield (
+            "InvalidCapacityReservationId.NotFound",
+            f"The capacity reservation '{launch.reservation_id}' does not exist",
+        )
+    if launch.reservation_group and launch.reservation_group not in launch.account.groups:
+        yield "InvalidParameterValue", f"The resource group '{launch.reservation_group}' does not exist"
+
+
+def _target_fits(launch: Launch, _: Machine) -> Iterator[tuple[str, str]]:
+    """https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-reservations-launch.html and
+    https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-launch.html
+    """
+    if launch.reservation_id:
+        yield from _misfits(launch, launch.reservation_id)
+
+
+def _misfits(launch: Launch, id_: str) -> Iterator[tuple[str, str]]:
+    """Why a launch cannot run in a reservation, apart from how many instances it has room for."""
+    found = launch.account.reservations[id_]
+    if found.kind == "capacity-block" and found.state in ("scheduled", "payment-pending"):
+        # https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
+        yield "InvalidCapacityReservationState.PendingActivation", "Your Capacity Block is not active yet."
+    elif found.state != "active":
+        yield "InvalidCapacityReservationId.NotFound", f"The capacity reservation '{id_}' is {found.state}"
+    if launch.zone_of(found) != launch.zone:
         yield (
             "InvalidParameterValue",
-            f"The capacity reservation '{launch.reservation_id}' is in Availability Zone {zone}, and the request is "
+            f"The capacity reservation '{id_}' is in Availability Zone {launch.zone_of(found)}, and the request is "
             f"for Availability Zone {launch.zone}",
         )
     if found.machine != launch.type_name:
         yield (
             "InvalidParameterValue",
             f"The instance type {launch.type_name} does not match the instance type {found.machine} of the capacity "
-            f"reservation '{launch.reservation_id}'",
+            f"reservation '{id_}'",
         )
-    free = found.total - launch.used.get(launch.reservation_id, 0)
-    if launch.count > free:
+    if (found.kind == "capacity-block") is not launch.of_block:
+        yield (
+            "InvalidParameterCombination",
+            f"The capacity reservation '{id_}' is of type {found.kind}, and the market type of the request is "
+            f"{'capacity-block' if launch.of_block else 'on-demand'}",
+        )
+    for name, has, asks in (("platform", found.platform, PLATFORM), ("tenancy", found.tenancy, launch.tenancy)):
+        if has != asks:
+            yield (
+                "InvalidParameterValue",
+                f"The {name} {asks} does not match the {name} {has} of the capacity reservation '{id_}'",
+            )
+    yield from _misplaced(launch, id_, found)
+
+
+def _misplaced(launch: Launch, id_: str, found: Reservation) -> Iterator[tuple[str, str]]:
+    """A reservation is used from the cluster placement group that it was made in, and from no other; a Capacity Block
+    is placed as one by itself.
+
+    https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/cr-cpg.html , seen in
+    https://github.com/terraform-aws-modules/terraform-aws-eks/issues/3661
+    """
+    group = launch.placement_group
+    cluster = group.arn if group and group.strategy == "cluster" else None
+    if cluster != found.placement_group_arn:
+        yield "InsufficientInstanceCapacity", _no_capacity(launch)
+
+
+def _no_capacity(launch: Launch) -> str:
+    return (
+        f"We currently do not have sufficient {launch.type_name} capacity in the Availability Zone you requested "
+        f"({launch.zone}). Our system will be working on provisioning additional capacity."
+    )
+
+
+def _room(launch: Launch, facts: Machine) -> Iterator[tuple[str, str]]:
+    """Reservations have what they have, and On-Demand instances beside them have a quota.
+
+    https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-reservations-launch.html and
+    https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-on-demand-instances.html#ec2-on-demand-instances-limits
+    """
+    outside = reservations_of(launch).count(None)
+    only_reserved = launch.reservation_id or launch.of_block or launch.preference == "capacity-reservations-only"
+    if outside and only_reserved:
         yield (
             "ReservationCapacityExceeded",
             f"The requested reservation does not have sufficient compatible and available capacity for this request: "
-            f"{launch.count} requested, {free} available",
+            f"{launch.count} requested, {launch.count - outside} available",
         )
-
-
-def _market(launch: Launch, _: Machine) -> Iterator[tuple[str, str]]:
-    """https://docs.aws.amazon.com/eks/latest/userguide/capacity-blocks-mng.html ."""
-    market = (launch.template.get("instanceMarketOptions") or {}).get("marketType")
-    if (market == "capacity-block") is not (launch.capacity_type == "CAPACITY_BLOCK"):
+    quota = _quota(launch.type_name)
+    if not outside or only_reserved or launch.capacity_type == "SPOT" or quota is None:
+        return
+    counted = Counter(launch.on_demand)
+    for each in launch.account.reservations.values():
+        if each.made and each.state == "active" and launch.account.region_of(each.zone) == launch.region:
+            counted[each.machine] += each.total
+    running = sum(
+        found.cpus * number for name, number in counted.items() if _quota(name) == quota and (found := machine(name))
+    )
+    limit = launch.account.on_demand_vcpus[launch.region].get(quota, 0)
+    if running + outside * facts.cpus > limit:
         yield (
-            "InvalidParameterCombination",
-            f"capacity type {launch.capacity_type} does not go with market type {market or 'on-demand'}",
+            "VcpuLimitExceeded",
+            f"You have requested more vCPU capacity than your current vCPU limit of {limit} allows for the instance "
+            "bucket that the specified instance type belongs to. Please visit "
+            "http://aws.amazon.com/contact-us/ec2-request to request an adjustment to this limit.",
         )
+
+
+def reservations_of(launch: Launch) -> list[str | None]:
+    """The reservation that each instance of a launch would run in; None for one that runs outside of all.
+
+    A targeted one is used as far as it has room. A group's are used in turn. Without a target, those are used that are
+    open to every launch that fits, unless the launch says `none`.
+    https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-reservations-launch.html
+    """
+    reservations = launch.account.reservations
+    if launch.reservation_id:
+        usable = [launch.reservation_id]
+    elif launch.reservation_group:
+        usable = [id_ for id_ in launch.account.groups[launch.reservation_group] if id_ in reservations]
+    elif launch.preference == "none":
+        usable = []
+    else:
+        usable = [id_ for id_, found in sorted(reservations.items()) if found.criteria == "open"]
+    taken = [id_ for id_ in usable if not any(_misfits(launch, id_)) for _ in range(launch.free_in(id_))]
+    places: list[str | None] = [*taken[: launch.count]]
+    return places + [None] * (launch.count - len(places))
+
+
+PLATFORM = "Linux/UNIX"
+"""Of EKS's images, in the words of capacity reservations."""
+
+
+def _quota(type_name: str) -> str | None:
+    """The quota of On-Demand vCPUs that a type counts against; None for those that the account's file leaves out.
+
+    https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-on-demand-instances.html#ec2-on-demand-instances-limits
+    """
+    family = re.match("[a-z]+", type_name)
+    name = family.group() if family else ""
+    known = {"p": "P", "g": "G", "gr": "G", "vt": "G", "trn": "Trn"}
+    return known.get(name, "Standard" if name in tuple("acdhimrtz") else None)
 
 
 _RULES: tuple[Rule, ...] = (
@@ -195,8 +416,13 @@ _RULES: tuple[Rule, ...] = (
     _places,
     _primary_has_an_address,
     _no_public_address_on_several,
+    _offered,
+    _placement_group,
+    _preference_goes_with_target,
     _market,
-    _reservation,
+    _target_exists,
+    _target_fits,
+    _room,
 )
 
 

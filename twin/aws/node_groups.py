@@ -9,12 +9,13 @@ import secrets
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from ipaddress import IPv4Address, IPv4Network
 from typing import Any
 
 from twin.aws.facts import Machine, machine
 from twin.aws.kinds import EKS_VERSIONS, Call, Kind, Values, template_version
-from twin.aws.launch import Launch, check_launch, is_efa
+from twin.aws.launch import Launch, check_launch, is_efa, reservations_of
 from twin.aws.refusal import LaunchFailure, Refusal
 from twin.world import Instance, Taint
 
@@ -174,6 +175,7 @@ class NodeGroupKind(Kind):
             count=count,
             account=call.account,
             used=_used(call),
+            on_demand=_on_demand(call),
             reservation_zone=_zone_of_fault(call),
         )
 
@@ -183,10 +185,16 @@ class NodeGroupKind(Kind):
         facts = check_launch(launch)
         subnet = _subnet(call)
         addresses = _free_addresses(call, subnet, count)
-        for address in addresses:
+        group = launch.placement_group
+        for address, reservation in zip(addresses, reservations_of(launch), strict=True):
             instance = _instance(call, outputs, launch, facts, subnet, address)
             document = {
-                "reservation": launch.reservation_id,
+                "reservation": reservation,
+                "capacity_type": launch.capacity_type,
+                "placement_group": group.name if group else None,
+                "tenancy": launch.tenancy,
+                "launched": datetime.now(UTC).isoformat(),
+                "tags": _tags(call, launch.template),
                 "address": str(address),
                 "subnet": subnet["id"],
                 "groups": sorted({group for nic in launch.interfaces for group in nic.get("securityGroups") or ()}),
@@ -240,6 +248,40 @@ def _used(call: Call) -> Counter[str]:
     alive = call.world.store.list("machine")
     documents = call.world.store.list("aws-instance")
     return Counter(d["reservation"] for id_, d in documents.items() if id_ in alive and d["reservation"])
+
+
+def _on_demand(call: Call) -> Counter[str]:
+    """Instances of the region that run outside of reservations and count against a quota, by type."""
+    machines = call.world.store.list("machine")
+    return Counter(
+        machines[id_]["machine"]
+        for id_, d in call.world.store.list("aws-instance").items()
+        if id_ in machines
+        and not d["reservation"]
+        and d.get("capacity_type") == "ON_DEMAND"
+        and machines[id_]["region"] == call.region
+    )
+
+
+def _tags(call: Call, template: Mapping[str, Any]) -> dict[str, str]:
+    """What the template puts on instances, and what EKS does.
+
+    https://docs.aws.amazon.com/eks/latest/userguide/eks-using-tags.html#eks-using-tags-billing
+    """
+    cluster, group = call.inputs["clusterName"], call.inputs["nodeGroupName"]
+    specified: dict[str, str] = {}
+    for specification in template.get("tagSpecifications") or ():
+        if specification.get("resourceType") == "instance":
+            specified.update(specification.get("tags") or {})
+    return {
+        **specified,
+        "eks:cluster-name": cluster,
+        "eks:nodegroup-name": group,
+        f"kubernetes.io/cluster/{cluster}": "owned",
+        "aws:autoscaling:groupName": f"eks-{group}",
+        "aws:ec2launchtemplate:id": str(template.get("id", "")),
+        "aws:ec2launchtemplate:version": str(template.get("latestVersion", "")),
+    }
 
 
 def _free_addresses(call: Call, subnet: Values, count: int) -> list[IPv4Address]:
@@ -356,8 +398,12 @@ def _check_request(call: Call) -> None:
         if subnet is None or subnet["vpcId"] != cluster["vpcConfig"]["vpcId"]:
             raise call.refuse("InvalidParameterException", f"Subnet {id_} is not in the cluster's VPC")
     _check_template(call, _template(call))
+    _check_market(call, _template(call) or {})
     scaling = inputs["scalingConfig"]
-    if not scaling["minSize"] <= scaling["desiredSize"] <= scaling["maxSize"] or scaling["maxSize"] < 1:
+    if scaling["maxSize"] < 1:
+        # https://docs.aws.amazon.com/eks/latest/APIReference/API_NodegroupScalingConfig.html : at least 1
+        raise call.refuse("InvalidParameterException", "maxSize: valid range is at least 1")
+    if not scaling["minSize"] <= scaling["desiredSize"] <= scaling["maxSize"]:
         raise call.refuse("InvalidParameterException", "desiredSize must lie between minSize and maxSize")
 
 
@@ -391,6 +437,32 @@ def _check_template(call: Call, template: Values | None) -> None:
             # https://github.com/eksctl-io/eksctl/issues/5302 and many others quote it.
             text = f"[{name}] is not a valid instance type for requested amiType {ami}"
             raise call.refuse("InvalidParameterException", text)
+
+
+def _check_market(call: Call, template: Values) -> None:
+    """A group of Capacity Blocks needs a template that says so in all its parts, and only such a group may have one.
+
+    https://docs.aws.amazon.com/eks/latest/userguide/capacity-blocks-mng.html
+    """
+    of_block = (call.inputs.get("capacityType") or "ON_DEMAND") == "CAPACITY_BLOCK"
+    market = (template.get("instanceMarketOptions") or {}).get("marketType")
+    target = (template.get("capacityReservationSpecification") or {}).get("capacityReservationTarget") or {}
+    code = "InvalidParameterException"
+    if of_block and not call.inputs.get("launchTemplate"):
+        raise call.refuse(code, "Capacity type CAPACITY_BLOCK needs a launch template")
+    if of_block and call.inputs.get("instanceTypes"):
+        raise call.refuse(code, "With capacity type CAPACITY_BLOCK the instance type is that of the launch template")
+    if of_block and not template.get("instanceType"):
+        raise call.refuse(code, "With capacity type CAPACITY_BLOCK the launch template must specify an instance type")
+    if of_block and market != "capacity-block":
+        text = "With capacity type CAPACITY_BLOCK the market type of the launch template must be capacity-block"
+        raise call.refuse(code, text)
+    if of_block and not any(target.values()):
+        text = "With capacity type CAPACITY_BLOCK the launch template must specify a capacity reservation target"
+        raise call.refuse(code, text)
+    if market == "capacity-block" and not of_block:
+        text = "A launch template with market type capacity-block needs capacity type CAPACITY_BLOCK"
+        raise call.refuse(code, text)
 
 
 NODE_GROUP = NodeGroupKind(
