@@ -232,6 +232,7 @@ class Daemon:
         acting = asyncio.create_task(world.obey_switches())
         clouds, grpc_port = await self._serve_clouds(world)
         control, http_port = await self._serve_control()
+        aws = await self._serve_aws(world)
         address = {"grpc": f"127.0.0.1:{grpc_port}", "http": f"http://127.0.0.1:{http_port}", "token": self._token}
         self._state.address_file.unlink(missing_ok=True)
         self._state.address_file.touch(mode=0o600)
@@ -243,6 +244,7 @@ class Daemon:
         await clouds.stop(1)
         await world.pause()
         await control.cleanup()
+        await aws.cleanup()
         await tls.cleanup()
 
     async def _serve_clouds(self, world: LiveWorld) -> tuple[grpc.aio.Server, int]:
@@ -258,6 +260,18 @@ class Daemon:
         port = server.add_insecure_port("127.0.0.1:0")
         await server.start()
         return server, port
+
+    async def _serve_aws(self, world: LiveWorld) -> web.AppRunner:
+        """AWS's own API, at the port that environments of this rehearsal name."""
+        from twin.aws.api import application
+
+        port = self._state.aws_port
+        try:
+            runner, _ = await _serve(application(world), port, None)
+        except OSError as error:
+            text = f"port {port}, which AWS_ENDPOINT_URL of this rehearsal names, is taken: end what listens there, or"
+            raise RuntimeError(f"{text} let `make down` forget the port") from error
+        return runner
 
     # --- over TLS: what API servers call ---------------------------------------------------------------------------
 

@@ -126,17 +126,13 @@ def account(opened: datetime | None = None, now: datetime | None = None) -> Acco
         group.arn: group
         for region, named in raw["placement_groups"].items()
         for name, fields in named.items()
-        for group in (
-            PlacementGroup(**fields, name=name, arn=f"arn:aws:ec2:{region}:{id_}:placement-group/{name}"),
-        )
+        for group in (PlacementGroup(**fields, name=name, arn=f"arn:aws:ec2:{region}:{id_}:placement-group/{name}"),)
     }
     by_name = {group.name: group.arn for group in placement_groups.values()}
     return Account(
         id=id_,
         zones={region: fields["zones"] for region, fields in raw["regions"].items()},
-        reservations={
-            key: _reservation(fields, by_name, opened, now) for key, fields in raw["reservations"].items()
-        },
+        reservations={key: _reservation(fields, by_name, opened, now) for key, fields in raw["reservations"].items()},
         opened=opened,
         groups=groups,
         placement_groups=placement_groups,
@@ -146,7 +142,7 @@ def account(opened: datetime | None = None, now: datetime | None = None) -> Acco
 
 
 def account_in(store: Store, now: datetime | None = None) -> Account:
-    """The account of a state folder: with what was made in it, and with the time that has passed since it was opened."""
+    """The account of a state folder: with what was made in it, and as time has passed since it was opened."""
     now = now or datetime.now(UTC)
     document = store.get("aws-account", "account")
     if document is None:

@@ -97,9 +97,7 @@ class Launch:
         placement = self.template.get("placement") or {}
         if not self.names_placement_group:
             return None
-        return self.account.placement_group(
-            self.region, name=placement.get("groupName"), id_=placement.get("groupId")
-        )
+        return self.account.placement_group(self.region, name=placement.get("groupName"), id_=placement.get("groupId"))
 
     def zone_of(self, reservation: Reservation) -> str:
         """Where a reservation is, also while the fault says that it is elsewhere."""
@@ -316,10 +314,10 @@ def _misfits(launch: Launch, id_: str) -> Iterator[tuple[str, str]]:
                 "InvalidParameterValue",
                 f"The {name} {asks} does not match the {name} {has} of the capacity reservation '{id_}'",
             )
-    yield from _misplaced(launch, id_, found)
+    yield from _misplaced(launch, found)
 
 
-def _misplaced(launch: Launch, id_: str, found: Reservation) -> Iterator[tuple[str, str]]:
+def _misplaced(launch: Launch, found: Reservation) -> Iterator[tuple[str, str]]:
     """A reservation is used from the cluster placement group that it was made in, and from no other; a Capacity Block
     is placed as one by itself.
 
