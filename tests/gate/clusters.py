@@ -1,9 +1,11 @@
 """Clusters as their API shows them, for tests of phases: whole and well by default."""
 
 import copy
+import dataclasses
 from typing import Any
 
-from plumbline.gate.expectation import PoolExpectation
+from plumbline.gate.expectation import PluginExpectation, PoolExpectation
+from plumbline.gate.slices import offer
 from plumbline.gate.snapshot import DaemonSet, Node, Pod, Snapshot
 from plumbline.plan import plan_site
 from plumbline.resources import expectation
@@ -12,6 +14,23 @@ from tests.sites import GOOD
 
 PLAN = plan_site(read_site(GOOD)[0])
 EXPECTED: PoolExpectation = expectation(PLAN, PLAN.pools[0])
+DRANET = PluginExpectation(
+    namespace="kube-system",
+    name="dranet",
+    image="602401143452.dkr.ecr.us-west-2.amazonaws.com/eks/dranet:v1.2.0-eksbuild.2",
+    resource="dra.net",
+    setting="plumbline:site.plugins.dranet.image",
+    driver="dra.net",
+)
+DRA: PoolExpectation = EXPECTED.model_copy(
+    update={
+        "resources": {"nvidia.com/gpu": 8},
+        "slices": {"dra.net": 32},
+        "plugins": (*(p for p in EXPECTED.plugins if p.resource == "nvidia.com/gpu"), DRANET),
+    }
+)
+"""The same pool with its EFA devices by DRA."""
+PLUGINS = {plugin.name: plugin for plugin in (*EXPECTED.plugins, DRANET)}
 NAMES = ("ip-10-20-1-17", "ip-10-20-1-18")
 EFA, GPU = "vpc.amazonaws.com/efa", "nvidia.com/gpu"
 
@@ -49,7 +68,7 @@ def node(name: str = NAMES[0], **changes: Any) -> dict[str, Any]:
 
 def daemon_set(plugin: str, **changes: Any) -> dict[str, Any]:
     """A plugin's DaemonSet with all its pods up."""
-    image = next(p.image for p in EXPECTED.plugins if p.name == plugin)
+    image = PLUGINS[plugin].image
     status = {"desiredNumberScheduled": 2, "numberReady": 2, "updatedNumberScheduled": 2, "observedGeneration": 1}
     pod = {"containers": [{"image": image}], "tolerations": [{"operator": "Exists"}], **changes.get("pod", {})}
     return {
@@ -61,7 +80,7 @@ def daemon_set(plugin: str, **changes: Any) -> dict[str, Any]:
 
 def pod(plugin: str, on: str, **changes: Any) -> dict[str, Any]:
     """A plugin's pod, running and ready."""
-    image = changes.get("image") or next(p.image for p in EXPECTED.plugins if p.name == plugin)
+    image = changes.get("image") or PLUGINS[plugin].image
     status = {"name": plugin, "image": image, "imageID": f"{image}@sha256:1", "ready": True, "restartCount": 0}
     status |= {"state": {"running": {}}, **changes.get("container", {})}
     return {
@@ -115,3 +134,40 @@ def with_pods(plugin: str, changed: dict[str, dict[str, Any] | None]) -> list[di
     others = [pod(p.name, name) for p in EXPECTED.plugins if p.name != plugin for name in NAMES]
     mine = {name: changed.get(name, {}) for name in NAMES}
     return others + [pod(plugin, name, **change) for name, change in mine.items() if change is not None]
+
+
+def device(name: str, hardware: str = "Elastic Fabric Adapter (EFA)", **fields: Any) -> dict[str, Any]:
+    """A device as dranet publishes it."""
+    attributes = {"dra.net/pciDevice": {"string": hardware}, "dra.net/rdma": {"bool": True}}
+    return {"name": name, "attributes": attributes, **fields}
+
+
+def resource_slice(node: str, devices: int | list[dict[str, Any]] = 32, **pool: Any) -> dict[str, Any]:
+    """A ResourceSlice of dranet: the whole pool of a node, unless `pool` says otherwise."""
+    generation, slices = pool.get("generation", 1), pool.get("slices", 1)
+    name = f"{node}-dra.net-{pool.get('part', 0)}-{generation}"
+    offered = [device(f"pci-{i}") for i in range(devices)] if isinstance(devices, int) else devices
+    return {
+        "metadata": {"name": name, "uid": name, "resourceVersion": "1"},
+        "spec": {
+            "driver": "dra.net",
+            "nodeName": node,
+            "pool": {"name": pool.get("name", node), "generation": generation, "resourceSliceCount": slices},
+            "devices": offered,
+        },
+    }
+
+
+def dra_snapshot(slices: list[dict[str, Any]] | None = None, **parts: Any) -> Snapshot:
+    """What is read of a cluster whose EFA devices are offered by dranet; whole unless given."""
+    plugins = [plugin.name for plugin in DRA.plugins]
+    bare = {"allocatable": {EFA: "0"}, "capacity": {EFA: "0"}}
+    seen = snapshot(
+        nodes=parts.get("nodes", [node(name, **bare) for name in NAMES]),
+        sets=[daemon_set(plugin) for plugin in plugins],
+        pods=parts.get("pods", [pod(plugin, name) for plugin in plugins for name in NAMES]),
+        logs=parts.get("logs"),
+    )
+    published = [resource_slice(name) for name in NAMES] if slices is None else slices
+    offers = parts.get("offers", {"dra.net": offer("dra.net", published)})
+    return dataclasses.replace(seen, offers=offers, others=tuple(parts.get("others", ())))

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from plumbline.gate import reader
 from plumbline.gate.expectation import PoolExpectation
 from plumbline.gate.reader import ClusterReader, Lost
 from plumbline.gate.snapshot import Snapshot
 from plumbline.kubernetes import connection
 from plumbline.kubernetes.connection import Unreachable
-from tests.gate.clusters import EXPECTED, NAMES, daemon_set, node, pod
+from tests.gate.clusters import DRA, EXPECTED, NAMES, daemon_set, node, pod, resource_slice
 
 Look = Snapshot | Lost
 
@@ -23,6 +24,9 @@ class Server:
     """Answers lists from what it holds, and watches from a queue of events."""
 
     def __init__(self) -> None:
+        self.slices: list[dict[str, Any]] = []
+        self.slices_status = 200
+        self.pages: list[str] = []
         self.nodes = [node(NAMES[0])]
         self.events: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self.lists: list[str] = []
@@ -38,6 +42,8 @@ class Server:
             return web.json_response({"gitVersion": "v1.34.4"})
         if request.query.get("watch") == "true":
             return await self._watch(request)
+        if request.path.endswith("/resourceslices"):
+            return self._slices(request)
         self.lists.append(f"{request.path}?{request.query.get('labelSelector', '')}")
         items = {
             "nodes": self.nodes,
@@ -48,6 +54,16 @@ class Server:
             item["metadata"].setdefault("uid", f"{item['metadata']['name']}-{index}")
             item["metadata"].setdefault("resourceVersion", "1")
         return web.json_response({"metadata": {"resourceVersion": "7"}, "items": items})
+
+    def _slices(self, request: web.Request) -> web.StreamResponse:
+        """One slice per page."""
+        if self.slices_status != 200:
+            return web.json_response({"message": "no"}, status=self.slices_status)
+        self.pages.append(request.query_string)
+        start = int(request.query.get("continue") or 0)
+        more = {"continue": str(start + 1)} if start + 1 < len(self.slices) else {}
+        items = self.slices[start : start + 1]
+        return web.json_response({"metadata": {"resourceVersion": "7", **more}, "items": items})
 
     async def _watch(self, request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()
@@ -86,13 +102,16 @@ def config(server: str, user: dict[str, Any]) -> str:
     )
 
 
-def watch(play: Callable[[Server, Callable[[Callable[[Look], bool]], Awaitable[Look]]], Awaitable[None]]) -> Server:
+def watch(
+    play: Callable[[Server, Callable[[Callable[[Look], bool]], Awaitable[Look]]], Awaitable[None]],
+    expected: PoolExpectation = EXPECTED,
+) -> Server:
     """Play a scene: `play` gets the server, and a function that waits for a look that it accepts."""
     server = Server()
 
     async def main() -> None:
         async with served(server) as kubeconfig:
-            looks = ClusterReader(kubeconfig, EXPECTED).looks(0.1)
+            looks = ClusterReader(kubeconfig, expected).looks(0.1)
 
             async def until(accepts: Callable[[Look], bool]) -> Look:
                 async with asyncio.timeout(20):
@@ -135,7 +154,7 @@ def test_lists_once_by_label_and_then_watches() -> None:
     assert sorted(server.lists) == [
         "/api/v1/namespaces/kube-system/pods?plumbline.dev/plugin",
         f"/api/v1/nodes?eks.amazonaws.com/nodegroup=train-h100-{EXPECTED.generation}",
-        "/apis/apps/v1/namespaces/kube-system/daemonsets?",
+        "/apis/apps/v1/daemonsets?",
     ]
 
 
@@ -215,3 +234,47 @@ def test_what_is_wrong_with_a_kubeconfig_is_said_without_quoting_it() -> None:
         asyncio.run(ClusterReader("users: [{token: very-secret", EXPECTED).once())
     assert "very-secret" not in str(caught.value)
     assert caught.value.__suppress_context__
+
+
+def test_slices_are_listed_page_by_page_for_the_driver_that_is_expected_and_only_then() -> None:
+    async def play(server: Server, until: Callable[[Callable[[Look], bool]], Awaitable[Look]]) -> None:
+        server.slices = [resource_slice(name) for name in NAMES]
+        look = await until(lambda look: isinstance(look, Snapshot))
+        assert isinstance(look, Snapshot)
+        if server.pages:
+            assert [look.offers["dra.net"].on(name) for name in NAMES] == [32, 32]
+
+    assert watch(play, EXPECTED).pages == []
+    first, second = watch(play, DRA).pages
+    assert "fieldSelector=spec.driver%3Ddra.net" in first
+    assert "limit=500" in first
+    assert "continue" not in first
+    assert "continue=1" in second
+
+
+@pytest.mark.parametrize("status", [403, 404])
+def test_slices_that_are_refused_hide_nothing_else_and_are_asked_for_again(
+    status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader, "_RETRY_SECONDS", 0.05)
+
+    async def play(server: Server, until: Callable[[Callable[[Look], bool]], Awaitable[Look]]) -> None:
+        server.slices, server.slices_status = [resource_slice(NAMES[0])], status
+        look = await until(sees(NAMES[0]))
+        assert isinstance(look, Snapshot)
+        assert look.offers["dra.net"].refused == status
+        assert look.offers["dra.net"].on(NAMES[0]) is None
+        server.slices_status = 200
+        await until(lambda look: isinstance(look, Snapshot) and look.offers["dra.net"].on(NAMES[0]) == 32)
+
+    watch(play, DRA)
+
+
+def test_slices_that_fail_otherwise_leave_nothing_known() -> None:
+    async def play(server: Server, until: Callable[[Callable[[Look], bool]], Awaitable[Look]]) -> None:
+        server.slices_status = 500
+        lost = await until(lambda look: isinstance(look, Lost))
+        assert isinstance(lost, Lost)
+        assert "HTTP 500 for /apis/resource.k8s.io/v1/resourceslices" in lost.reason
+
+    watch(play, DRA)

@@ -1,6 +1,7 @@
 """What a gate was told to expect: its inputs, typed."""
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 from pydantic import AwareDatetime, Field
 
@@ -8,7 +9,9 @@ from plumbline.gate.inputs import Input, PoolInput
 
 
 class PluginExpectation(Input):
-    """A device plugin that has to run on every node of the pool."""
+    """A device plugin, or a DRA driver, that has to run on every node of the pool."""
+
+    later: ClassVar[frozenset[str]] = frozenset({"driver"})
 
     namespace: str
     name: str
@@ -17,10 +20,19 @@ class PluginExpectation(Input):
     resource: str
     setting: str
     """Where its image is set: part of the fix."""
+    driver: str | None = None
+    """Name of the DRA driver that it is: it publishes ResourceSlices instead of advertising a resource."""
+
+    @property
+    def title(self) -> str:
+        """What it is, for messages."""
+        return f"{self.driver} DRA driver" if self.driver else f"{self.resource} device plugin"
 
 
 class PoolExpectation(PoolInput):
     """One generation of a pool, as it has to be seen in its cluster."""
+
+    later: ClassVar[frozenset[str]] = frozenset({"slices"})
 
     nodes: int = Field(ge=1)
     node_selector: Mapping[str, str] = Field(min_length=1)
@@ -34,6 +46,8 @@ class PoolExpectation(PoolInput):
     """Labels of the cloud for a node's place in its network; their absence warns."""
     resources: Mapping[str, int]
     """Extended resources that every node has to advertise, exactly."""
+    slices: Mapping[str, int] = {}
+    """Devices that every node has to offer in ResourceSlices, exactly, by DRA driver."""
     plugins: tuple[PluginExpectation, ...]
     within_seconds: float = Field(gt=0)
     stable_seconds: float = Field(ge=0)

@@ -7,9 +7,12 @@ Each phase asks for positive evidence of every node by name. What is missing is 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from plumbline.catalog.dra import DRIVERS
 from plumbline.gate.expectation import PluginExpectation, PoolExpectation
 from plumbline.gate.placement import why_excluded
+from plumbline.gate.rivals import rivals
 from plumbline.gate.signs import Sign, quote, read_signs
+from plumbline.gate.slices import Offer
 from plumbline.gate.snapshot import DaemonSet, Node, Pod, Snapshot, count
 from plumbline.gate.verdict import Certainty, Diagnosis, PhaseResult, Verdict
 from plumbline.gate.wording import names, plural
@@ -29,16 +32,22 @@ def look(expected: PoolExpectation, snapshot: Snapshot) -> list[PhaseResult]:
 
 
 def _result(
-    phase: str, found: Sequence[Diagnosis], *, summary: str, pending: frozenset[str], warnings: tuple[str, ...] = ()
+    phase: str,
+    found: Sequence[Diagnosis],
+    *,
+    summary: str,
+    pending: frozenset[str],
+    unseen: Sequence[Diagnosis] = (),
+    warnings: tuple[str, ...] = (),
 ) -> PhaseResult:
-    """`FAIL` where there is a diagnosis, `UNKNOWN` where something is only not there yet, else `PASS`."""
-    failing = frozenset(node for each in found for node in each.nodes) | pending
-    verdict = Verdict.FAIL if found else Verdict.UNKNOWN if pending else Verdict.PASS
+    """`FAIL` where something was found, `UNKNOWN` where something is not there yet or not to be seen, else `PASS`."""
+    failing = frozenset(node for each in (*found, *unseen) for node in each.nodes) | pending
+    verdict = Verdict.FAIL if found else Verdict.UNKNOWN if pending or unseen else Verdict.PASS
     return PhaseResult(
         phase=phase,
         verdict=verdict,
         summary=summary,
-        diagnoses=tuple(found),
+        diagnoses=(*found, *unseen),
         failing=failing,
         warnings=warnings,
     )
@@ -145,8 +154,8 @@ def _topology_missing(expected: PoolExpectation, nodes: Sequence[Node]) -> tuple
 
 
 def plugins_phase(expected: PoolExpectation, snapshot: Snapshot) -> PhaseResult:
-    """Every plugin has a ready pod, of the declared image, on every node; 0 desired is a failure."""
-    found: list[Diagnosis] = []
+    """Every plugin has a ready pod, of the declared image, on every node, and no rival; 0 desired is a failure."""
+    found: list[Diagnosis] = rivals(expected, snapshot)
     pending: set[str] = set()
     summaries: list[str] = []
     for plugin in expected.plugins:
@@ -171,7 +180,7 @@ def _serves(pod: Pod | None, plugin: PluginExpectation) -> bool:
 
 def _no_daemon_set(plugin: PluginExpectation, snapshot: Snapshot) -> Diagnosis:
     return Diagnosis(
-        cause=f"the {plugin.resource} device plugin is not installed",
+        cause=f"the {plugin.title} is not installed",
         certainty=Certainty.CERTAIN,
         evidence=(f"DaemonSet {plugin.namespace}/{plugin.name} does not exist",),
         fix="somebody deleted it: run `pulumi refresh`, then `pulumi up`",
@@ -194,7 +203,7 @@ def _plugin_troubles(
         if reason := why_excluded(daemon_set, node):
             excluded[reason].append(node)
     for reason, group in sorted(excluded.items()):
-        yield _not_placed(expected, plugin, daemon_set, reason, group)
+        yield _not_placed(expected, plugin, daemon_set, reason, group, snapshot)
 
     crashing: dict[Sign | None, list[tuple[Node, Pod]]] = defaultdict(list)
     outdated: list[tuple[Node, Pod]] = []
@@ -226,16 +235,21 @@ def _in_trouble(pod: Pod) -> bool:
 
 
 def _not_placed(
-    expected: PoolExpectation, plugin: PluginExpectation, daemon_set: DaemonSet, reason: str, nodes: Sequence[Node]
+    expected: PoolExpectation,
+    plugin: PluginExpectation,
+    daemon_set: DaemonSet,
+    reason: str,
+    nodes: Sequence[Node],
+    snapshot: Snapshot,
 ) -> Diagnosis:
     return Diagnosis(
-        cause=f"the {plugin.resource} device plugin is kept off {plural(len(nodes), 'node')} that need it: {reason}",
+        cause=f"the {plugin.title} is kept off {plural(len(nodes), 'node')} that need it: {reason}",
         certainty=Certainty.CERTAIN,
         evidence=(
             f"{daemon_set}: desired {daemon_set.desired}, ready {daemon_set.ready}; "
             f"the pool has {plural(expected.nodes, 'node')}",
             f"no pod of it on {names(node.name for node in nodes)}",
-            _advertised_line(expected, plugin.resource, nodes),
+            _advertised_line(expected, plugin, nodes, snapshot),
         ),
         fix=f"undo what changed {daemon_set}, with `pulumi refresh` and `pulumi up`, and keep other tools off it; "
         "or correct the nodes' labels and taints",
@@ -261,9 +275,13 @@ def _not_starting(
         for text, members in sorted(words.items())
     )
     return Diagnosis(
-        cause=f"the {plugin.resource} device plugin {sign.cause if sign else 'does not start'}",
+        cause=f"the {plugin.title} {sign.cause if sign else 'does not start'}",
         certainty=sign.certainty if sign else Certainty.NOT_KNOWN,
-        evidence=(f"{daemon_set}, image {plugin.image}", *says, _advertised_line(expected, plugin.resource, nodes)),
+        evidence=(
+            f"{daemon_set}, image {plugin.image}",
+            *says,
+            _advertised_line(expected, plugin, nodes, snapshot),
+        ),
         fix=sign.fix.format(setting=plugin.setting, image=plugin.image, architecture=architectures)
         if sign
         else f"read its log (kubectl -n {plugin.namespace} logs ds/{plugin.name} --previous) and what changed last",
@@ -274,7 +292,7 @@ def _not_starting(
 
 def _other_image(plugin: PluginExpectation, daemon_set: DaemonSet, pods: Sequence[tuple[Node, Pod]]) -> Diagnosis:
     return Diagnosis(
-        cause=f"{plural(len(pods), 'pod')} of the {plugin.resource} device plugin of another image than declared",
+        cause=f"{plural(len(pods), 'pod')} of the {plugin.title} of another image than declared",
         certainty=Certainty.CERTAIN,
         evidence=(
             f"{daemon_set}, declared image {plugin.image}",
@@ -290,8 +308,12 @@ def _other_image(plugin: PluginExpectation, daemon_set: DaemonSet, pods: Sequenc
 
 
 def advertised_phase(expected: PoolExpectation, snapshot: Snapshot) -> PhaseResult:
-    """On every node allocatable == capacity == expected, by equality. Whether it lasts is seen over several looks."""
+    """On every node allocatable == capacity == expected, by equality, and the same of devices in ResourceSlices.
+
+    Whether it lasts is seen over several looks.
+    """
     found: list[Diagnosis] = []
+    unseen: list[Diagnosis] = []
     good: list[str] = []
     for resource, wanted in sorted(expected.resources.items()):
         wrong = [node for node in snapshot.nodes if not _advertises(node, resource, wanted)]
@@ -303,12 +325,24 @@ def advertised_phase(expected: PoolExpectation, snapshot: Snapshot) -> PhaseResu
             group = [node for node in wrong if _is_over(node, resource, wanted) is over]
             if group:
                 found.append(_miscounted(expected, snapshot, resource, wanted, group, over))
-    result = _result("advertised", found, summary="; ".join(good), pending=frozenset())
-    seen = {
-        node.name: {resource: node.allocatable.get(resource, "0") for resource in sorted(expected.resources)}
-        for node in snapshot.nodes
-    }
+    for driver, wanted in sorted(expected.slices.items()):
+        offered = snapshot.offers.get(driver, Offer())
+        right = sum(offered.on(node.name) == wanted for node in snapshot.nodes)
+        good.append(f"{driver} {wanted} on {right} of {expected.nodes} nodes")
+        unseen += _not_seen(driver, offered, snapshot.nodes)
+        found += _offered_otherwise(expected, snapshot, driver, wanted, offered)
+        found += _by_both_mechanisms(driver, offered, snapshot.nodes)
+    result = _result("advertised", found, summary="; ".join(good), pending=frozenset(), unseen=unseen)
+    seen = {node.name: dict(_amounts_seen(expected, snapshot, node)) for node in snapshot.nodes}
     return PhaseResult(**{**vars(result), "seen": seen})
+
+
+def _amounts_seen(expected: PoolExpectation, snapshot: Snapshot, node: Node) -> Iterator[tuple[str, str]]:
+    for resource in sorted(expected.resources):
+        yield resource, node.allocatable.get(resource, "0")
+    for driver in sorted(expected.slices):
+        offered = snapshot.offers.get(driver, Offer()).on(node.name)
+        yield driver, "unknown" if offered is None else str(offered)
 
 
 def _advertises(node: Node, resource: str, wanted: int) -> bool:
@@ -328,7 +362,17 @@ def _is_over(node: Node, resource: str, wanted: int) -> bool:
     return amounts is not None and amounts[0] > wanted
 
 
-def _advertised_line(expected: PoolExpectation, resource: str, nodes: Sequence[Node]) -> str:
+def _advertised_line(
+    expected: PoolExpectation, plugin: PluginExpectation, nodes: Sequence[Node], snapshot: Snapshot
+) -> str:
+    """What the plugin's nodes have of what it gives them."""
+    if plugin.driver:
+        offered = snapshot.offers.get(plugin.driver, Offer())
+        counts = {offered.on(node.name) for node in nodes}
+        amounts = names("unknown" if each is None else str(each) for each in counts)
+        wanted = expected.slices.get(plugin.driver, 0)
+        return f"{plugin.driver}: expected {wanted} on each node, in ResourceSlices {amounts}"
+    resource = plugin.resource
     amounts = names({node.allocatable.get(resource, "0") for node in nodes})
     return f"{resource}: expected {expected.resources.get(resource, 0)} on each node, allocatable {amounts}"
 
@@ -336,26 +380,133 @@ def _advertised_line(expected: PoolExpectation, resource: str, nodes: Sequence[N
 def _miscounted(
     expected: PoolExpectation, snapshot: Snapshot, resource: str, wanted: int, nodes: Sequence[Node], over: bool
 ) -> Diagnosis:
-    plugin = next((p for p in expected.plugins if p.resource == resource), None)
-    evidence = [
+    lines = [
         f"{node.name}: allocatable {node.allocatable.get(resource, '0')}, "
         f"capacity {node.capacity.get(resource, '0')}, expected {wanted}"
-        for node in nodes[:8]
+        for node in nodes
     ]
+    plugin = _plugin_of(expected, resource)
+    return _wrong_count(expected, snapshot, resource, f"{resource} device plugin", plugin, nodes, lines, over)
+
+
+def _plugin_of(expected: PoolExpectation, resource: str) -> PluginExpectation | None:
+    """The plugin that advertises a resource: its own, or another of its domain, as of one device and its cores."""
+    plugins = [plugin for plugin in expected.plugins if not plugin.driver]
+    domain = resource.partition("/")[0]
+    own = (plugin for plugin in plugins if plugin.resource == resource)
+    kin = (plugin for plugin in plugins if plugin.resource.partition("/")[0] == domain)
+    return next(own, None) or next(kin, None)
+
+
+def _offered_otherwise(
+    expected: PoolExpectation, snapshot: Snapshot, driver: str, wanted: int, offered: Offer
+) -> Iterator[Diagnosis]:
+    """Nodes of which a driver offers another number of devices."""
+    counts = {node.name: offered.on(node.name) for node in snapshot.nodes}
+    plugin = next((p for p in expected.plugins if p.driver == driver), None)
+    for over in (True, False):
+        wrong = [
+            n for n in snapshot.nodes if (c := counts[n.name]) is not None and c != wanted and (c > wanted) is over
+        ]
+        if wrong:
+            lines = [
+                f"{node.name}: devices in ResourceSlices {counts[node.name]}, expected {wanted}"
+                + (f"; {offered.tainted[node.name]} more carry a taint" if node.name in offered.tainted else "")
+                for node in wrong
+            ]
+            title = f"{driver} DRA driver"
+            yield _wrong_count(expected, snapshot, f"{driver} devices", title, plugin, wrong, lines, over)
+
+
+_REFUSALS = {
+    403: (
+        "the credentials may not list ResourceSlices",
+        "give the identity that runs `pulumi up` the right to list and watch resourceslices (resource.k8s.io), or "
+        "cluster administration, by an access entry",
+        True,
+    ),
+    404: (
+        "the cluster does not serve resource.k8s.io/v1",
+        "it takes Kubernetes 1.34 or newer: raise plumbline:site.cluster.version, or let the pool have its devices "
+        "from the device plugin (without devices: dra)",
+        False,
+    ),
+}
+"""Cause, fix, and whether waiting can cure it, by HTTP status. https://kubernetes.io/docs/reference/using-api/"""
+
+
+def _not_seen(driver: str, offered: Offer, nodes: Sequence[Node]) -> Iterator[Diagnosis]:
+    """Why it is not known what a driver offers of some nodes."""
+    if offered.refused:
+        cause, fix, heals = _REFUSALS[offered.refused]
+        yield Diagnosis(
+            cause=f"{cause}, so it is not known which devices the {driver} DRA driver offers",
+            certainty=Certainty.CERTAIN,
+            evidence=(f"HTTP {offered.refused} for /apis/resource.k8s.io/v1/resourceslices",),
+            fix=fix,
+            nodes=tuple(node.name for node in nodes),
+            heals=heals,
+        )
+    partly = [node.name for node in nodes if node.name in offered.incomplete]
+    if partly:
+        yield Diagnosis(
+            cause=f"the {driver} DRA driver has published only a part of its devices on {plural(len(partly), 'node')}",
+            certainty=Certainty.CERTAIN,
+            evidence=tuple(f"{name}: {offered.incomplete[name]}" for name in partly[:8]),
+            fix="wait: a driver writes the slices of a pool one by one; if it stays so, read the driver's log on "
+            "these nodes",
+            nodes=tuple(partly),
+        )
+
+
+def _by_both_mechanisms(driver: str, offered: Offer, nodes: Sequence[Node]) -> Iterator[Diagnosis]:
+    """https://docs.aws.amazon.com/eks/latest/userguide/device-management-efa.html : silent oversubscription."""
+    known = DRIVERS.get(driver)
+    if known is None:
+        return
+    twice = [node for node in nodes if offered.on(node.name) and (_amounts(node, known.hardware) or (1, 1))[0] > 0]
+    if twice:
+        yield Diagnosis(
+            cause=f"{plural(len(twice), 'node')} of which the same hardware is offered by both mechanisms, "
+            f"{known.hardware} and {driver}: two pods get the same device, and nothing says so",
+            certainty=Certainty.CERTAIN,
+            evidence=tuple(
+                f"{node.name}: allocatable {known.hardware} {node.allocatable.get(known.hardware)}, "
+                f"devices in ResourceSlices {offered.on(node.name)}"
+                for node in twice[:8]
+            ),
+            fix=f"find the DaemonSet of the {known.hardware} device plugin on these nodes (kubectl get daemonsets -A) "
+            "and remove it or keep it off them; ours keeps off nodes with plumbline.dev/devices=dra by itself",
+            nodes=tuple(node.name for node in twice),
+        )
+
+
+def _wrong_count(
+    expected: PoolExpectation,
+    snapshot: Snapshot,
+    what: str,
+    title: str,
+    plugin: PluginExpectation | None,
+    nodes: Sequence[Node],
+    lines: Sequence[str],
+    over: bool,
+) -> Diagnosis:
+    """Nodes that have more, or less, of `what` than their machine, with a line of evidence for each."""
+    evidence = list(lines[:8])
     if len(nodes) > len(evidence):
         evidence.append(f"and {len(nodes) - len(evidence)} more nodes")
     sign, said = _plugin_says(plugin, nodes, snapshot) if plugin else (None, [])
     head = f"{plural(len(nodes), 'node')} of {expected.nodes}"
     if over:
-        cause = f"{head} advertise more {resource} than the machine has: the plugin counts devices that are not it"
+        cause = f"{head} advertise more {what} than the machine has: the plugin counts devices that are not it"
         fix = f"use a newer image of the plugin ({plugin.setting})" if plugin else "use a newer plugin"
         certainty = Certainty.LIKELY
     elif sign and plugin:
-        cause = f"{head} lack {resource}: the {resource} device plugin {sign.cause}"
+        cause = f"{head} lack {what}: the {title} {sign.cause}"
         fix = sign.fix.format(setting=plugin.setting, image=plugin.image, architecture=expected.architecture)
         certainty = sign.certainty
     else:
-        cause = f"{head} advertise less {resource} than the machine has, though the plugin's pod is ready"
+        cause = f"{head} advertise less {what} than the machine has, though the plugin's pod is ready"
         fix = (
             "compare the node's devices with its launch template, and read the plugin's log on it; a node with dead "
             "devices has to be replaced"
@@ -390,17 +541,22 @@ PHASES: Mapping[str, Phase] = {"nodes": nodes_phase, "plugins": plugins_phase, "
 
 def pods_to_read(expected: PoolExpectation, snapshot: Snapshot, results: Sequence[PhaseResult]) -> list[Pod]:
     """Plugin pods whose logs may say why: those that ended without a message, and those that serve and do not help."""
-    last, short = results[-1], {}
+    last = results[-1]
+    short: dict[str, set[str]] = defaultdict(set)
     if last.phase == "advertised":
-        short = {
-            resource: {node.name for node in snapshot.nodes if not _advertises(node, resource, wanted)}
-            for resource, wanted in expected.resources.items()
-        }
+        for resource, wanted in expected.resources.items():
+            if plugin := _plugin_of(expected, resource):
+                lacking = {node.name for node in snapshot.nodes if not _advertises(node, resource, wanted)}
+                short[plugin.name] |= lacking
+        for plugin in expected.plugins:
+            if plugin.driver and plugin.driver in expected.slices:
+                offered, wanted = snapshot.offers.get(plugin.driver, Offer()), expected.slices[plugin.driver]
+                short[plugin.name] |= {node.name for node in snapshot.nodes if offered.on(node.name) != wanted}
     pods: list[Pod] = []
     for plugin in expected.plugins:
         daemon_set = snapshot.daemon_sets.get((plugin.namespace, plugin.name))
         for node, pod in (snapshot.plugin_pods(daemon_set) if daemon_set else {}).items():
             ended = any(c.restarts and not c.ready and not c.exit_message for c in pod.containers)
-            if node in short.get(plugin.resource, ()) or (node in last.failing and ended):
+            if node in short[plugin.name] or (node in last.failing and ended):
                 pods.append(pod)
     return pods

@@ -10,6 +10,7 @@ from plumbline.gate.expectation import PoolExpectation
 from plumbline.gate.phases import HARMLESS, PHASES, look, pods_to_read
 from plumbline.gate.proof import DiagnosisRecord, PhaseRecord, Proof, passed
 from plumbline.gate.reader import LOGGED_PODS, Lost, Reader
+from plumbline.gate.slices import Offer
 from plumbline.gate.snapshot import Node, Pod, Snapshot, count
 from plumbline.gate.verdict import Certainty, Diagnosis, PhaseResult, Verdict
 from plumbline.gate.wording import names, plural, seconds
@@ -113,8 +114,14 @@ class _Run:
 
     def _note_flaps(self, snapshot: Snapshot, now: float) -> None:
         for node in snapshot.nodes:
-            for resource, wanted in self.expected.resources.items():
-                amount = _allocatable(node, resource)
+            now_there = {resource: _allocatable(node, resource) for resource in self.expected.resources}
+            # What cannot be counted at the moment is no loss: that verdict is unknown, and breaks the wait anyway.
+            offers = {driver: snapshot.offers.get(driver, Offer()).on(node.name) for driver in self.expected.slices}
+            now_there |= {driver: count for driver, count in offers.items() if count is not None}
+            for resource, wanted in {**self.expected.resources, **self.expected.slices}.items():
+                if resource not in now_there:
+                    continue
+                amount = now_there[resource]
                 before = self.advertised.get((node.name, resource))
                 if before == wanted and amount != wanted:
                     self.flaps.append(

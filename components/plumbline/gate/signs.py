@@ -13,7 +13,7 @@ class Sign:
 
     pattern: re.Pattern[str]
     cause: str
-    """Completes "the <resource> device plugin ..."."""
+    """Completes "the <resource> device plugin ..." or "the <driver> DRA driver ..."."""
     fix: str
     """May name {setting}, {image}, {architecture}."""
     certainty: Certainty
@@ -102,6 +102,34 @@ SIGNS: tuple[Sign, ...] = (
         certainty=Certainty.CERTAIN,
         heals=True,
         source="https://github.com/Mellanox/k8s-rdma-shared-dev-plugin/issues/192",
+    ),
+    Sign(
+        pattern=_text(r"NRI plugin failed for \d+ times"),
+        cause="cannot reach the container runtime's NRI socket, and gives up",
+        fix="NRI is off in the nodes' container runtime; containerd has it on from version 2.0: use a newer AMI "
+        "release, or switch it on there",
+        certainty=Certainty.CERTAIN,
+        heals=True,
+        source="https://github.com/kubernetes-sigs/dranet/blob/main/pkg/driver/driver.go",
+    ),
+    Sign(
+        pattern=_text(r"After filtering, publishing 0 devices", r"\] Found 0 devices"),
+        cause="finds no device to publish on its node",
+        fix="the node was launched without EFA interfaces, or its EFA driver did not load: compare the interfaces of "
+        "the instances with the launch template; replace nodes that differ",
+        certainty=Certainty.CERTAIN,
+        heals=True,
+        source="https://github.com/kubernetes-sigs/dranet/blob/main/pkg/inventory/db.go",
+    ),
+    Sign(
+        pattern=_text(
+            r"resourceslices\.resource\.k8s\.io.* is forbidden", r"cannot (list|create|update) .*resourceslices"
+        ),
+        cause="has no right to publish ResourceSlices",
+        fix="its ClusterRole or the binding of its service account is gone: run `pulumi refresh`, then `pulumi up`",
+        certainty=Certainty.CERTAIN,
+        heals=True,
+        source="https://kubernetes.io/docs/reference/access-authn-authz/rbac/",
     ),
     Sign(
         pattern=_text(r"OOMKilled"),

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from plumbline.gate.slices import Offer
+
 Json = Mapping[str, Any]
 
 
@@ -260,6 +262,10 @@ class Snapshot:
     """The plugins' pods, on any node."""
     logs: Mapping[str, str] = field(default_factory=dict)
     """Last lines of plugin pods that were asked for, by `namespace/name`."""
+    offers: Mapping[str, Offer] = field(default_factory=dict)
+    """What DRA drivers offer, by driver: of those that the gate expects."""
+    others: tuple[Json, ...] = ()
+    """The cluster's other DaemonSets, as they are."""
 
     def plugin_pods(self, daemon_set: DaemonSet) -> Mapping[str, Pod]:
         """The pods of a DaemonSet by node; the newest where a node has an old one as well."""

@@ -26,6 +26,14 @@ class Unreachable(Exception):
     """The API server gave no answer that can be used: no connection, no credentials, or a refusal."""
 
 
+class Denied(Unreachable):
+    """The API server answered, and the answer is a refusal."""
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
 class Gone(Exception):
     """A watch is too old to go on from its version: list again."""
 
@@ -40,6 +48,7 @@ class Connection:
         """The object at `path`.
 
         Raises:
+            Denied: the API server refuses it.
             Unreachable: no usable answer.
         """
         return cast(dict[str, Any], (await self._send("GET", path, params)).json())
@@ -97,7 +106,8 @@ def _raise_for(response: httpx2.Response) -> None:
         return
     reasons = {401: "the credentials were refused", 403: "the credentials lack a right"}
     reason = reasons.get(response.status_code, "the API server refused")
-    raise Unreachable(f"{reason}: HTTP {response.status_code} for {response.request.url.path}")
+    text = f"{reason}: HTTP {response.status_code} for {response.request.url.path}"
+    raise Denied(response.status_code, text)
 
 
 class _explained:  # noqa: N801 - a context manager, used as a statement
