@@ -9,22 +9,22 @@ FAULTS: dict[str, Fault] = {
     for fault in (
         Fault(
             name="plugin-image-missing",
-            description="the EFA device plugin's image is no longer in its registry: ImagePullBackOff",
+            description="the image of the EFA device plugin or driver is no longer in its registry: ImagePullBackOff",
             bites="registry",
         ),
         Fault(
             name="plugin-wrong-architecture",
-            description="the EFA device plugin's tag was published for arm64 only: exec format error",
+            description="the tag of the EFA device plugin or driver was published for arm64 only: exec format error",
             bites="registry",
         ),
         Fault(
             name="plugin-crashloop",
-            description="the EFA device plugin finds no EFA device on any node, and crash-loops",
+            description="the EFA device plugin finds no device on any node, or the EFA driver no NRI, and crash-loops",
             bites="pods",
         ),
         Fault(
             name="plugin-selector-matches-nothing",
-            description="something edits the EFA device plugin's DaemonSet: it matches no node, desired 0",
+            description="something edits the DaemonSet of the EFA device plugin or driver: it matches no node",
             bites="cluster",
         ),
         Fault(
@@ -34,7 +34,7 @@ FAULTS: dict[str, Fault] = {
         ),
         Fault(
             name="one-node-advertises-fewer",
-            description="one node's EFA device plugin advertises one device less",
+            description="one node's EFA device plugin or driver offers one device less",
             bites="devices",
         ),
         Fault(

@@ -56,6 +56,10 @@ class Instance:
     kernel: str
     group: str
     """Name of the node group that launched it."""
+    neuron_devices: int = 0
+    """Trainium or Inferentia devices; documents of older rehearsals do not tell."""
+    neuron_cores: int = 0
+    """Cores of all its Neuron devices together."""
 
 
 @dataclass(frozen=True, kw_only=True)

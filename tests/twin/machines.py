@@ -1,5 +1,7 @@
 """Machines for tests of the simulated nodes."""
 
+import dataclasses
+
 from twin.world import Instance
 
 
@@ -29,4 +31,11 @@ def p5(host: str, *, efa: int = 32, gpus: int = 8) -> Instance:
         os_image="Amazon Linux 2023.9.20251110",
         kernel="6.12.55-74.119.amzn2023.x86_64",
         group="h100-blue",
+    )
+
+
+def trn1(host: str) -> Instance:
+    """A trn1.32xlarge: 16 devices of two cores each."""
+    return dataclasses.replace(
+        p5(host, efa=8, gpus=0), machine="trn1.32xlarge", neuron_devices=16, neuron_cores=32, group="trainium"
     )

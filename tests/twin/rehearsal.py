@@ -18,6 +18,8 @@ from twin.state import StateFolder
 T = TypeVar("T")
 EFA_IMAGE = "602401143452.dkr.ecr.us-west-2.amazonaws.com/eks/aws-efa-k8s-device-plugin:v0.5.20"
 NVIDIA_IMAGE = "nvcr.io/nvidia/k8s-device-plugin:v0.20.0"
+DRANET_IMAGE = "602401143452.dkr.ecr.us-west-2.amazonaws.com/eks/dranet:v1.2.0-eksbuild.2"
+NEURON_IMAGE = "public.ecr.aws/neuron/neuron-device-plugin:2.28.27.0"
 
 
 class Rehearsal:
@@ -89,6 +91,11 @@ class Rehearsal:
     def capacity(self, node: str, resource: str) -> str | None:
         found: str | None = self.api("GET", f"/api/v1/nodes/{node}")["status"]["capacity"].get(resource)
         return found
+
+    def offered(self, node: str) -> list[int]:
+        """Devices in each ResourceSlice of a node."""
+        path = f"/apis/resource.k8s.io/v1/resourceslices?fieldSelector=spec.nodeName%3D{node}"
+        return [len(each["spec"].get("devices") or ()) for each in self.api("GET", path)["items"]]
 
     def pods(self, app: str) -> dict[str, Any]:
         items = self.api("GET", f"/api/v1/pods?labelSelector=app%3D{app}")["items"]

@@ -14,6 +14,8 @@ EFA = "602401143452.dkr.ecr.us-west-2.amazonaws.com/eks/aws-efa-k8s-device-plugi
         (f"{EFA}:v0.5.20@sha256:{'0' * 64}", "efa"),
         (f"{EFA}@sha256:{'0' * 64}", "efa"),
         (EFA.replace("us-west-2", "eu-west-1") + ":v0.5.20", "efa"),
+        (EFA.replace("aws-efa-k8s-device-plugin", "dranet") + ":v1.2.0-eksbuild.2", "dranet"),
+        ("public.ecr.aws/neuron/neuron-device-plugin:2.28.27.0", "neuron"),
         ("nvcr.io/nvidia/k8s-device-plugin:v0.20.0", "nvidia"),
         ("registry.example.com:5000/team/train", ""),
         ("busybox", ""),

@@ -29,7 +29,7 @@ def test_lock_of_a_killed_engine_is_taken_away_and_that_of_a_live_one_is_not(tmp
 @pytest.mark.parametrize(
     ("stack", "fault", "words"),
     [
-        ("local", "no-such-fault", "plugin-wrong-architecture: the EFA device plugin's tag"),
+        ("local", "no-such-fault", "plugin-wrong-architecture: the tag of the EFA device plugin"),
         ("no-such-stack", None, "stacks/Pulumi.no-such-stack.yaml does not exist; there are local"),
     ],
 )

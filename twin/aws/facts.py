@@ -102,6 +102,9 @@ class Machine:
     """Interface types that each network card takes, by its index."""
     interfaces_per_card: Mapping[int, int]
     efa_interfaces: int
+    neuron_devices: int = 0
+    neuron_cores: int = 0
+    """Of all its Neuron devices together."""
     usage: frozenset[str] = frozenset({"on-demand"})
     """How it can be had: `on-demand`, `spot`, `capacity-block`."""
 
@@ -233,6 +236,7 @@ def machine(name: str) -> Machine | None:
         return None
     network = raw["NetworkInfo"]
     cards = network.get("NetworkCards") or ()
+    neuron = (raw.get("NeuronInfo") or {}).get("NeuronDevices") or ()
     return Machine(
         cpus=raw["VCpuInfo"]["DefaultVCpus"],
         memory_mib=raw["MemoryInfo"]["SizeInMiB"],
@@ -242,6 +246,8 @@ def machine(name: str) -> Machine | None:
         interfaces_per_card={card["NetworkCardIndex"]: card["MaximumNetworkInterfaces"] for card in cards},
         efa_interfaces=(network.get("EfaInfo") or {}).get("MaximumEfaInterfaces", 0),
         usage=frozenset(raw["SupportedUsageClasses"]),
+        neuron_devices=sum(device["Count"] for device in neuron),
+        neuron_cores=sum(device["Count"] * device["CoreInfo"]["Count"] for device in neuron),
     )
 
 

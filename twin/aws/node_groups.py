@@ -308,7 +308,7 @@ def _instance(
     zone = subnet["availabilityZone"]
     id_ = f"i-0{secrets.token_hex(8)}"
     efa = sum(is_efa(nic) for nic in launch.interfaces)
-    has_driver = _has_driver(call.inputs, launch.template)
+    nvidia, neuron = (_has_driver(call.inputs, launch.template, of) for of in ("NVIDIA", "NEURON"))
     taints = [
         Taint(key=t["key"], value=t.get("value") or "", effect=_EFFECTS[t["effect"]])
         for t in call.inputs.get("taints") or ()
@@ -336,14 +336,16 @@ def _instance(
         taints=tuple(taints),
         cpus=facts.cpus,
         memory_mib=facts.memory_mib,
-        hugepages_2mi_mib=_EFA_HUGE_PAGES_MIB if efa and has_driver else 0,
+        hugepages_2mi_mib=_EFA_HUGE_PAGES_MIB if efa and (nvidia or neuron) else 0,
         max_pods=100,
-        gpus=facts.gpus if has_driver else 0,
+        gpus=facts.gpus if nvidia else 0,
         efa_interfaces=efa,
         kubelet_version=f"v{outputs['releaseVersion'].split('-')[0]}-eks-0000000",
         os_image="Amazon Linux 2023",
         kernel="6.12.46-66.121.amzn2023",
         group=call.inputs["nodeGroupName"],
+        neuron_devices=facts.neuron_devices if neuron else 0,
+        neuron_cores=facts.neuron_cores if neuron else 0,
     )
 
 
@@ -364,12 +366,12 @@ def _check_user_data(template: Mapping[str, Any]) -> None:
         raise LaunchFailure("Ec2LaunchTemplateInvalidConfiguration", message, [])
 
 
-def _has_driver(inputs: Values, template: Mapping[str, Any]) -> bool:
-    """Whether the image has what GPUs and EFA need; somebody's own image is trusted.
+def _has_driver(inputs: Values, template: Mapping[str, Any], of: str) -> bool:
+    """Whether the image is the one for accelerators of that maker, with what EFA needs; one's own image is trusted.
 
     https://docs.aws.amazon.com/eks/latest/userguide/ml-eks-optimized-ami.html
     """
-    return bool(template.get("imageId")) or "NVIDIA" in (inputs.get("amiType") or _DEFAULT_AMI)
+    return bool(template.get("imageId")) or of in (inputs.get("amiType") or _DEFAULT_AMI)
 
 
 def _check_new(call: Call) -> None:

@@ -8,7 +8,7 @@ import hashlib
 import json
 import time
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +19,7 @@ from lightkube.config.kubeconfig import KubeConfig
 
 from twin.faults import Switches
 from twin.nodes import objects
-from twin.nodes.behaviour import EFA, GPU, PLUGINS, Behaviour, Exits, Machine, Runs, behave
+from twin.nodes.behaviour import EFA, GPU, NEURON, NEURON_CORE, TOKEN, Behaviour, Exits, Machine, Runs, behave
 from twin.nodes.objects import Json
 from twin.nodes.registry import PullFailure
 from twin.world import Instance
@@ -28,6 +28,8 @@ log = structlog.get_logger()
 MERGE = {"Content-Type": "application/merge-patch+json"}
 JSON_PATCH = {"Content-Type": "application/json-patch+json"}
 LEASE_SECONDS = 600
+_TRY_AGAIN_SECONDS = 0.5
+_SLICES = "/apis/resource.k8s.io/v1/resourceslices"
 _LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 
 
@@ -46,6 +48,11 @@ class Timing:
     """How long devices that come and go stay, and stay away."""
     capacity_kept: float = 300.0
     """How long a resource without a plugin stays in a node's capacity."""
+    slices_kept: float = 1.0
+    """How long the ResourceSlices of a driver that is gone stay; a kubelet keeps them for 30 s.
+
+    https://github.com/kubernetes/kubernetes/blob/master/pkg/kubelet/cm/dra/manager.go
+    """
 
 
 @dataclass
@@ -57,6 +64,8 @@ class Node:
     """What plugins advertise now."""
     lost: dict[str, tuple[int, float]] = field(default_factory=dict)
     """Resources whose plugin is gone: their last count, and when capacity forgets them."""
+    published: dict[str, int] = field(default_factory=dict)
+    """How often drivers have published so far: what is to be wiped later is not, if that has grown meanwhile."""
     ready: bool = False
     since: str = field(default_factory=objects.now)
     """When it became Ready or, before that, when it was registered."""
@@ -141,6 +150,7 @@ class Kubelets:
             if run.node.machine.instance.node_name == node_name:
                 await self._end_run(uid)
                 await self._delete_pod(run.pod)
+        # Slices go with the Node that owns them, by the garbage collector.
         for path in (f"/api/v1/nodes/{node_name}", f"{_LEASES}/{node_name}"):
             await self._retry("DELETE", path)
 
@@ -159,7 +169,7 @@ class Kubelets:
             status = objects.node_status(
                 instance, self._port, node.allocatable(), node.capacity(), ready=True, since=node.since
             )
-            gone = dict.fromkeys({EFA, GPU} - set(node.capacity()))
+            gone = dict.fromkeys({EFA, GPU, NEURON, NEURON_CORE} - set(node.capacity()))
             for part in ("capacity", "allocatable"):
                 status[part] |= gone
             await self._retry("PATCH", f"/api/v1/nodes/{instance.node_name}/status", {"status": status})
@@ -209,6 +219,59 @@ class Kubelets:
                 del node.lost[name]
             if over:
                 await self._post_status(node)
+
+    # --- devices by DRA --------------------------------------------------------------------------------------------
+
+    async def _publish(self, run: Run, container: Container, driver: str, devices: Sequence[Mapping[str, Any]]) -> bool:
+        """A driver publishes its devices, with the rights of its pod's account. Returns whether it could.
+
+        https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/resource-slice-v1/
+        """
+        node, name = run.node, run.node.machine.instance.node_name
+        account = run.pod["spec"].get("serviceAccountName") or "default"
+        user = f"system:serviceaccount:{run.pod['metadata']['namespace']}:{account}"
+        async with node.posting:
+            node.published[driver] = node.published.get(driver, 0) + 1
+            try:
+                mine = await self._as(user, "GET", f"/api/v1/nodes/{name}")
+                selector = f"?fieldSelector=spec.driver%3D{driver},spec.nodeName%3D{name}"
+                before = (await self._as(user, "GET", _SLICES + selector))["items"]
+                if [each["spec"].get("devices") or [] for each in before] == [list(devices)]:
+                    return True
+                generation = max((each["spec"]["pool"]["generation"] for each in before), default=0) + 1
+                wanted = objects.resource_slice(mine, driver, generation, devices)
+                if before:
+                    wanted["metadata"]["resourceVersion"] = before[0]["metadata"]["resourceVersion"]
+                    await self._as(user, "PUT", f"{_SLICES}/{wanted['metadata']['name']}", wanted)
+                else:
+                    await self._as(user, "POST", _SLICES, wanted)
+            except _Refused as refused:
+                said = f"E0105 09:12:44.986562       1 resourceslicecontroller.go:619] {refused}\n"
+                container.log += "" if container.log.endswith(said) else said
+                return False
+        return True
+
+    async def _wipe(self, node: Node, driver: str) -> None:
+        """The kubelet removes what a driver published, some time after the driver is gone for good."""
+        seen = node.published.get(driver, 0)
+        await asyncio.sleep(self._timing.slices_kept)
+        async with node.posting:
+            if node.published.get(driver, 0) == seen:
+                name = objects.slice_name(node.machine.instance.node_name, driver)
+                await self._retry("DELETE", f"{_SLICES}/{name}")
+
+    async def _as(self, user: str, method: str, path: str, body: Json | None = None) -> Json:
+        """Ask the API server as somebody else, who may have fewer rights. Raises: _Refused."""
+        headers = {"Impersonate-User": user}
+        try:
+            answer = await self._client.request(method, path, json=body, headers=headers)
+        except httpx2.HTTPError as error:
+            raise _Refused(str(error)) from error
+        if answer.is_error:
+            kind = answer.headers.get("content-type", "")
+            raise _Refused(answer.json().get("message") if kind.startswith("application/json") else answer.text)
+        found: Json = answer.json()
+        return found
 
     # --- pods ----------------------------------------------------------------------------------------------------
 
@@ -336,7 +399,7 @@ class Kubelets:
             run.node.machine,
             self._switches.on,
             annotations,
-            sees_kubelet=_sees_kubelet(run.pod, container.spec),
+            mounted=_mounted(run.pod, container.spec),
         )
 
     async def _wait_for_image(self, run: Run, container: Container, failure: PullFailure, delay: float) -> None:
@@ -354,7 +417,7 @@ class Kubelets:
         container.log = does.log
         container.status |= {"ready": True, "started": True, "state": {"running": {"startedAt": objects.now()}}}
         until = time.monotonic() + does.seconds if does.seconds is not None else None
-        shown = False
+        shown, drivers = False, set[str]()
         try:
             await self._say(run, "Running")
             while True:
@@ -362,14 +425,25 @@ class Kubelets:
                 after = self._behaviour(run, container)
                 if not isinstance(after, Runs):
                     return after.code if isinstance(after, Exits) else 137
+                if after.log != does.log:
+                    container.log += after.log
                 does, shown = after, not (after.flaps and shown)
                 await (self._advertise if shown else self._withdraw)(run.node, does.advertises)
                 left = max(0.0, until - time.monotonic()) if until is not None else 3600.0
+                # A driver that found devices once publishes it too when there are none any more.
+                for driver in {*does.publishes, *drivers}:
+                    drivers.add(driver)
+                    devices = does.publishes.get(driver, ()) if shown else ()
+                    if not await self._publish(run, container, driver, devices):
+                        left = min(left, _TRY_AGAIN_SECONDS)
                 await self._switches.changed(min(left, self._timing.flap) if does.flaps else left, seen)
                 if until is not None and time.monotonic() >= until:
                     return 0
         finally:
             await self._withdraw(run.node, does.advertises)
+            if not self._stopping:
+                for driver in drivers:
+                    self._keep(self._wipe(run.node, driver))
 
     def _ended(self, container: Container, code: int) -> Json:
         return objects.terminated(code, container.log, container.spec.get("terminationMessagePolicy", "File"))
@@ -419,7 +493,8 @@ class Kubelets:
         listing = (await self._send("GET", "/apis/apps/v1/daemonsets")).json()
         for each in listing.get("items") or ():
             pod = each["spec"]["template"]["spec"]
-            if not any("aws-efa-k8s-device-plugin" in container["image"] for container in pod["containers"]):
+            images = [container["image"] for container in pod["containers"]]
+            if not any(name in image for image in images for name in ("aws-efa-k8s-device-plugin", "eks/dranet")):
                 continue
             before = pod.get("affinity")
             after = (objects.kept_off_all_nodes if on else objects.let_back_on_nodes)(before)
@@ -474,11 +549,17 @@ class Kubelets:
         task.add_done_callback(self._tasks.discard)
 
 
-def _sees_kubelet(pod: Json, container: Json) -> bool:
-    """Whether the folder of device plugins' sockets is mounted in a container."""
+class _Refused(Exception):
+    """The API server did not do what a program in a pod asked for; the message is its own."""
+
+
+def _mounted(pod: Json, container: Json) -> frozenset[str]:
+    """Folders of the host's that are mounted in a container, and the token's if that is."""
     volumes = pod["spec"].get("volumes") or ()
-    names = {v["name"] for v in volumes if (v.get("hostPath") or {}).get("path", "").rstrip("/") == PLUGINS}
-    return any(mount["name"] in names for mount in container.get("volumeMounts") or ())
+    paths = {volume["name"]: (volume.get("hostPath") or {}).get("path", "").rstrip("/") for volume in volumes}
+    mounts = container.get("volumeMounts") or ()
+    token = {TOKEN} & {mount["mountPath"] for mount in mounts}
+    return frozenset({path for mount in mounts if (path := paths.get(mount["name"]))} | token)
 
 
 def _devices(pod: Json) -> dict[str, int]:

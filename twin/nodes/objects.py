@@ -2,7 +2,7 @@
 
 import hashlib
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -128,6 +128,28 @@ def _condition(kind: str, since: str, status: str, reason: str, message: str = "
         "message": message or reason,
         "lastHeartbeatTime": now(),
         "lastTransitionTime": since,
+    }
+
+
+def slice_name(node_name: str, driver: str) -> str:
+    """Name of the one ResourceSlice of a driver on a node."""
+    return f"{node_name}-{driver}"
+
+
+def resource_slice(node: Json, driver: str, generation: int, devices: Sequence[Mapping[str, Any]]) -> Json:
+    """What a DRA driver publishes of its node: a pool of one slice, owned by the Node."""
+    name = node["metadata"]["name"]
+    owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": node["metadata"]["uid"], "controller": True}
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceSlice",
+        "metadata": {"name": slice_name(name, driver), "ownerReferences": [owner]},
+        "spec": {
+            "driver": driver,
+            "nodeName": name,
+            "pool": {"name": name, "generation": generation, "resourceSliceCount": 1},
+            "devices": [dict(device) for device in devices],
+        },
     }
 
 

@@ -18,6 +18,8 @@ class Image:
     plugin: str = ""
     """Which device plugin it is; empty for any other program."""
     executable: str = "/entrypoint"
+    counts_nvlink: bool = False
+    """Whether it is an EFA device plugin so old that it takes the NVLink devices of a B200 machine for EFA."""
 
     def runs_on(self, architecture: str) -> bool:
         """Whether its program can be executed there."""
@@ -37,19 +39,21 @@ def pull(reference: str, faults: Collection[str]) -> Image | PullFailure:
     known = next((known for pattern, known in _repositories().items() if fnmatchcase(name, pattern)), None)
     if known is None:
         return Image(platforms=frozenset())
-    broken = known["plugin"] == "efa" and "plugin-image-missing" in faults
+    for_efa = known["plugin"] in ("efa", "dranet")
+    broken = for_efa and "plugin-image-missing" in faults
     if broken or not (digest or tag in known["tags"]):
         text = f'failed to pull and unpack image "{reference}": failed to resolve reference "{reference}"'
         return PullFailure(
             message=f"rpc error: code = NotFound desc = {text}: {reference}: not found: manifest unknown"
         )
     platforms = frozenset() if digest else frozenset(known["tags"][tag])
-    if known["plugin"] == "efa" and "plugin-wrong-architecture" in faults:
+    if for_efa and "plugin-wrong-architecture" in faults:
         platforms = frozenset({"arm64"})
     return Image(
         platforms=platforms if len(platforms) == 1 else frozenset(),
         plugin=known["plugin"],
         executable=known["executable"],
+        counts_nvlink=tag in known.get("counts_nvlink", ()),
     )
 
 

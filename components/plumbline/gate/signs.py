@@ -86,6 +86,15 @@ SIGNS: tuple[Sign, ...] = (
         source="https://github.com/aws/sagemaker-hyperpod-cli/issues/367",
     ),
     Sign(
+        pattern=_text(r"neuron-device-plugin: .* No devices found"),
+        cause="finds no Neuron device on its node",
+        fix="the node's AMI has no Neuron driver, or it did not load: use the Neuron AMI of EKS, and replace nodes "
+        "whose driver does not come up",
+        certainty=Certainty.CERTAIN,
+        heals=True,
+        source="https://github.com/aws/aws-cdk/issues/29262",
+    ),
+    Sign(
         pattern=_text(r"No devices found\. Waiting indefinitely"),
         cause="found no device when it started, and never looks again",
         fix="the driver was not ready when the plugin started, or the AMI has none: check the driver on the node, then "
