@@ -77,9 +77,10 @@ def expectation(site: SitePlan, pool: PoolPlan) -> PoolExpectation:
             image=plugin.image,
             resource=plugin.resource,
             setting=plugin.setting,
+            driver=plugin.resource if plugin.resource in pool.slices else None,
         )
         for plugin in site.plugins
-        if plugin.resource in pool.resources
+        if plugin.resource in pool.resources or plugin.resource in pool.slices
     ]
     return PoolExpectation(
         pool=pool.name,
@@ -92,6 +93,7 @@ def expectation(site: SitePlan, pool: PoolPlan) -> PoolExpectation:
         node_labels=pool.node_labels,
         topology_labels=pool.topology_labels,
         resources=pool.resources,
+        slices=pool.slices,
         plugins=tuple(needed),
         within_seconds=site.within.total_seconds(),
         stable_seconds=site.stable.total_seconds(),

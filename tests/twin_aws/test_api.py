@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import boto3  # type: ignore[import-untyped]
+import boto3
 import pytest
 from aiohttp import web
-from botocore import UNSIGNED  # type: ignore[import-untyped]
-from botocore.config import Config  # type: ignore[import-untyped]
-from botocore.exceptions import ClientError  # type: ignore[import-untyped]
+from botocore import UNSIGNED
+from botocore.config import Config
+from botocore.exceptions import ClientError
 
 from tests.twin_aws.test_resources import CLUSTER, GROUP, RULE, SECURITY, Site
 from tests.twin_aws.worlds import Engine, engine

@@ -101,7 +101,7 @@ class _Service:
     @staticmethod
     def load(name: str) -> _Service | None:
         """A service by the name that requests to it are signed with; None where no model has that name."""
-        from botocore.exceptions import UnknownServiceError  # type: ignore[import-untyped]
+        from botocore.exceptions import UnknownServiceError
         from moto.core.loaders import create_loader
         from moto.core.model import ServiceModel
 

@@ -32,7 +32,7 @@ class PluginExpectation(Input):
 class PoolExpectation(PoolInput):
     """One generation of a pool, as it has to be seen in its cluster."""
 
-    later: ClassVar[frozenset[str]] = frozenset({"slices"})
+    later: ClassVar[frozenset[str]] = frozenset({"slices", "starts", "accept_deferred"})
 
     nodes: int = Field(ge=1)
     node_selector: Mapping[str, str] = Field(min_length=1)

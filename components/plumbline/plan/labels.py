@@ -7,9 +7,6 @@ FABRIC = "plumbline.dev/fabric"
 CAPACITY = "plumbline.dev/capacity"
 ACCELERATOR = "plumbline.dev/accelerator"
 DEVICES = "plumbline.dev/devices"
-"""How EFA devices are given to pods on a node: `plugin`, or `dra`. A node without it uses the plugin."""
-
-DEVICES = "plumbline.dev/devices"
 """`dra` on nodes whose EFA devices are given out by DRA; no other node has it."""
 
 PLUGIN = "plumbline.dev/plugin"
