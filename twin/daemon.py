@@ -5,6 +5,7 @@ import json
 import secrets
 import shutil
 import signal
+import socket
 import ssl
 import time
 from pathlib import Path
@@ -224,6 +225,7 @@ class Daemon:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._ended.set)
+        aws_port = self._take_aws_port()
         tls_port, webhook, tls = await self._serve_tls()
         self._world = world = LiveWorld(self._state, webhook, tls_port, self._timing)
         await world.resume()
@@ -232,7 +234,7 @@ class Daemon:
         acting = asyncio.create_task(world.obey_switches())
         clouds, grpc_port = await self._serve_clouds(world)
         control, http_port = await self._serve_control()
-        aws = await self._serve_aws(world)
+        aws = await self._serve_aws(world, aws_port)
         address = {"grpc": f"127.0.0.1:{grpc_port}", "http": f"http://127.0.0.1:{http_port}", "token": self._token}
         self._state.address_file.unlink(missing_ok=True)
         self._state.address_file.touch(mode=0o600)
@@ -261,16 +263,27 @@ class Daemon:
         await server.start()
         return server, port
 
-    async def _serve_aws(self, world: LiveWorld) -> web.AppRunner:
-        """AWS's own API, at the port that environments of this rehearsal name."""
+    def _take_aws_port(self) -> socket.socket:
+        """The port that environments of this rehearsal name: taken first, as there is no other that would do."""
+        port = self._state.aws_port
+        taken = socket.socket()
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            taken.bind(("127.0.0.1", port))
+        except OSError:
+            taken.close()
+            text = f"port {port}, which AWS_ENDPOINT_URL of this rehearsal names, is taken: end what listens there, or"
+            raise SystemExit(f"{text} let `make down` forget the port") from None
+        return taken
+
+    @staticmethod
+    async def _serve_aws(world: LiveWorld, at: socket.socket) -> web.AppRunner:
+        """AWS's own API."""
         from twin.aws.api import application
 
-        port = self._state.aws_port
-        try:
-            runner, _ = await _serve(application(world), port, None)
-        except OSError as error:
-            text = f"port {port}, which AWS_ENDPOINT_URL of this rehearsal names, is taken: end what listens there, or"
-            raise RuntimeError(f"{text} let `make down` forget the port") from error
+        runner = web.AppRunner(application(world), access_log=None)
+        await runner.setup()
+        await web.SockSite(runner, at).start()
         return runner
 
     # --- over TLS: what API servers call ---------------------------------------------------------------------------

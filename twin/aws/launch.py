@@ -265,7 +265,8 @@ def _market(launch: Launch, facts: Machine) -> Iterator[tuple[str, str]]:
 
 def _target_exists(launch: Launch, _: Machine) -> Iterator[tuple[str, str]]:
     """https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html ."""
-    if launch.reservation_id and launch.reservation_id not in launch.account.reservations:
+    found = launch.account.reservations.get(launch.reservation_id or "")
+    if launch.reservation_id and (not found or launch.account.region_of(found.zone) != launch.region):
         yield (
             "InvalidCapacityReservationId.NotFound",
             f"The capacity reservation '{launch.reservation_id}' does not exist",
