@@ -1,5 +1,6 @@
 """Rehearsals for tests: a state folder of their own, and the Pulumi CLI in it."""
 
+import copy
 import json
 import os
 import subprocess
@@ -11,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from tests.sites import GOOD
 from tools.toolbox import CHECKOUT
 from twin.client import Client, engine_processes, leftovers
 from twin.state import StateFolder
@@ -36,14 +38,21 @@ class Rehearsal:
     def environment(self) -> dict[str, str]:
         return {**os.environ, **self.state.environment(), "NO_COLOR": "1", **self.extra}
 
-    def config(self, **changes: Any) -> Path:
-        """The stack's file with parts of the site changed; pools' fields are changed in every pool."""
+    def config(self, site: dict[str, Any] | None = None, *, name: str = "local", **changes: Any) -> Path:
+        """A stack's file with a site, the small one by default, and parts of it changed.
+
+        Args:
+            site: the declaration.
+            name: of the file.
+            changes: top-level fields of the site; those under `pool` are changed in every pool.
+        """
         raw = yaml.safe_load((CHECKOUT / "stacks" / "Pulumi.local.yaml").read_text("utf-8"))
-        site = raw["config"]["plumbline:site"]
-        for pool in site["pools"]:
-            pool.update(changes.pop("pool", {}))
-        site.update(changes)
-        file = self.state.root / "Pulumi.local.yaml"
+        declared = copy.deepcopy(site or GOOD)
+        for pool in declared["pools"]:
+            pool.update(changes.get("pool", {}))
+        declared.update({field: value for field, value in changes.items() if field != "pool"})
+        raw["config"]["plumbline:site"] = declared
+        file = self.state.root / f"Pulumi.{name}.yaml"
         file.write_text(yaml.safe_dump(raw), "utf-8")
         return file
 
@@ -64,6 +73,9 @@ class Rehearsal:
         return Result(done.returncode, done.stdout + done.stderr)
 
     def up(self, *arguments: str, **options: Any) -> Result:
+        """`pulumi up`; of the small site, unless another file is given or it is another project's."""
+        if "config" not in options and "cwd" not in options:
+            options["config"] = self.config()
         return self.pulumi("up", "--yes", "--skip-preview", *arguments, **options)
 
     def new_stack(self, name: str = "local", cwd: Path = CHECKOUT) -> None:

@@ -1,10 +1,16 @@
 """From the stack's configuration to a plan, inside a Pulumi program."""
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import pulumi
 
 from plumbline.catalog import aws_catalogue
 from plumbline.plan import SeenAccount, SitePlan, account_problems, plan_site
 from plumbline.site import Problem, Site, SiteError, read_site
+
+if TYPE_CHECKING:
+    from plumbline.aws.account import Unread
 
 
 def load() -> SitePlan:
@@ -16,7 +22,11 @@ def load() -> SitePlan:
     """
     try:
         site, warnings = read_site(pulumi.Config("plumbline").get_object("site"))
-        seen, more = _account(site)
+        # boto3 comes with the extra of this cloud, and takes a moment to import.
+        from plumbline.aws.account import read_account
+
+        seen, unread = read_account(site)
+        more = agreed(site, seen, unread)
     except SiteError as error:
         raise pulumi.RunError(str(error)) from None
     for warning in (*warnings, *more):
@@ -29,16 +39,12 @@ def kubeconfig() -> pulumi.Output[str] | None:
     return pulumi.Config("plumbline").get_secret("kubeconfig")
 
 
-def _account(site: Site) -> tuple[SeenAccount, list[Problem]]:
-    """What was read in the account, and warnings.
+def agreed(site: Site, seen: SeenAccount, unread: "Sequence[Unread]") -> list[Problem]:
+    """Warnings about a site and the account that it is for.
 
     Raises:
-        SiteError: the site and the account do not agree, or it could not be read and has to be.
+        SiteError: they do not agree, or what could not be read has to be.
     """
-    # boto3 comes with the extra of this cloud, and takes a moment to import.
-    from plumbline.aws.account import read_account
-
-    seen, unread = read_account(site)
     catalogue = aws_catalogue()
     problems = [
         Problem(
@@ -53,4 +59,4 @@ def _account(site: Site) -> tuple[SeenAccount, list[Problem]]:
     problems += account_problems(site, plan_site(site, catalogue, seen).generations, seen, catalogue)
     if errors := [problem for problem in problems if not problem.warns]:
         raise SiteError(errors)
-    return seen, problems
+    return problems

@@ -4,13 +4,27 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
 
+from plumbline.gate.expectation import PoolExpectation
 from plumbline.gate.message import message
 from plumbline.gate.proof import Proof, differences, digest, identities
 from plumbline.gate.prove import SETTLE_SECONDS, Clock, prove
 from plumbline.gate.reader import Lost
+from plumbline.gate.slices import Offer
 from plumbline.gate.snapshot import Pod, Snapshot
 from plumbline.gate.verdict import Verdict
-from tests.gate.clusters import CRASH, EFA, EXPECTED, NAMES, crash, node, snapshot, with_pods
+from tests.gate.clusters import (
+    CRASH,
+    DRA,
+    EFA,
+    EXPECTED,
+    NAMES,
+    crash,
+    dra_snapshot,
+    node,
+    resource_slice,
+    snapshot,
+    with_pods,
+)
 
 START = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 PLUGIN = "efa-device-plugin"
@@ -38,9 +52,9 @@ class Stage:
         return self.logs
 
 
-def run(scene: Scene, logs: str = "") -> tuple[Proof, Stage, list[str]]:
+def run(scene: Scene, logs: str = "", expected: PoolExpectation = EXPECTED) -> tuple[Proof, Stage, list[str]]:
     stage, said = Stage(scene, logs), list[str]()
-    proof = asyncio.run(prove(EXPECTED, stage, clock=stage.clock, progress=said.append))
+    proof = asyncio.run(prove(expected, stage, clock=stage.clock, progress=said.append))
     return proof, stage, said
 
 
@@ -129,6 +143,25 @@ def test_flap_is_seen_and_named() -> None:
     assert proof.verdict is Verdict.FAIL
     assert proof.diagnoses[0].cause == "devices were advertised and then lost again"
     assert f"{NAMES[1]}: {EFA} 32 -> 0" in proof.diagnoses[0].evidence[0]
+
+
+def test_devices_of_a_driver_that_come_and_go_are_flapping_and_a_pool_that_is_being_written_is_not() -> None:
+    lost = dra_snapshot(slices=[resource_slice(NAMES[0])])
+    proof, _, _ = run(lambda t: lost if int(t) % 3 == 2 else dra_snapshot(), expected=DRA)
+    assert proof.diagnoses[0].cause == "devices were advertised and then lost again"
+    assert f"{NAMES[1]}: dra.net 32 -> 0" in proof.diagnoses[0].evidence[0]
+
+    written = dra_snapshot(slices=[resource_slice(NAMES[0]), resource_slice(NAMES[1], generation=2, slices=2)])
+    proof, _, _ = run(lambda t: written if 1 <= t < 3 else dra_snapshot(), expected=DRA)
+    assert proof.verdict is Verdict.PASS
+    assert proof.seconds == 3 + DRA.stable_seconds
+    assert proof.nodes[NAMES[0]].advertised == {"nvidia.com/gpu": "8", "dra.net": "32"}
+
+
+def test_api_without_slices_ends_the_gate_at_once_as_unknown() -> None:
+    proof, stage, _ = run(lambda _: dra_snapshot(offers={"dra.net": Offer(refused=404)}), expected=DRA)
+    assert (proof.verdict, stage.time) == (Verdict.UNKNOWN, 0)
+    assert proof.diagnoses[0].cause.startswith("the cluster does not serve resource.k8s.io/v1")
 
 
 def test_plugin_that_dies_during_the_run_is_the_cause_and_its_lost_devices_are_not() -> None:

@@ -18,19 +18,61 @@ def planned(raw: dict[str, object]) -> SitePlan:
     return plan_site(read_site(raw)[0])
 
 
-@pytest.mark.parametrize(
-    ("machine", "efa"),
-    [
-        ("p4d.24xlarge", 4),
-        ("p5.48xlarge", 32),
-        ("p5en.48xlarge", 16),
-        ("p6-b200.48xlarge", 8),
-        ("p6-b300.48xlarge", 16),
-    ],
-)
-def test_number_of_efa_interfaces_is_that_of_the_machine(machine: str, efa: int) -> None:
+TABLE: dict[str, tuple[int, list[int]]] = {
+    # machine: EFA devices on a node, and the cards that carry them
+    "p4d.24xlarge": (4, [*range(4)]),
+    "p4de.24xlarge": (4, [*range(4)]),
+    "p5.4xlarge": (1, [0]),
+    "p5.48xlarge": (32, [*range(32)]),
+    "p5e.48xlarge": (32, [*range(32)]),
+    "p5en.48xlarge": (16, [*range(16)]),
+    "p6-b200.48xlarge": (8, [*range(8)]),
+    "p6-b300.48xlarge": (16, [*range(1, 17)]),
+    "p6e-gb200.36xlarge": (4, [1, 5, 9, 13]),
+    "g6e.8xlarge": (1, [0]),
+    "g6e.12xlarge": (1, [0]),
+    "g6e.16xlarge": (1, [0]),
+    "g6e.24xlarge": (2, [0, 1]),
+    "g6e.48xlarge": (4, [*range(4)]),
+    "g7e.8xlarge": (1, [0]),
+    "g7e.12xlarge": (1, [0]),
+    "g7e.24xlarge": (2, [0, 1]),
+    "g7e.48xlarge": (4, [*range(4)]),
+    "trn1.32xlarge": (8, [*range(8)]),
+    "trn1n.32xlarge": (16, [*range(16)]),
+    "trn2.48xlarge": (16, [*range(16)]),
+}
+"""https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-acc-inst-types.html and, for p6e-gb200,
+https://docs.aws.amazon.com/eks/latest/userguide/ml-eks-nvidia-ultraserver.html ."""
+
+
+def test_table_knows_every_machine_of_the_catalogue() -> None:
+    assert sorted(TABLE) == sorted(MACHINES)
+
+
+@pytest.mark.parametrize("machine", sorted(TABLE))
+def test_interfaces_are_those_of_the_table(machine: str) -> None:
+    efa, cards = TABLE[machine]
     layout = interfaces(MACHINES[machine], "efa")
-    assert sum(nic.kind == "efa-only" for nic in layout) == efa == MACHINES[machine].efa_interfaces
+    assert [nic.card for nic in layout if nic.carries_efa] == cards
+    assert len(cards) == efa
+
+
+@pytest.mark.parametrize("machine", sorted(TABLE))
+def test_gate_expects_the_interfaces_that_are_attached_and_the_accelerators(machine: str) -> None:
+    kind = MACHINES[machine].capacity_kinds[0]
+    capacity = {"kind": kind, "zone": "us-west-2b"} | ({"id": "cr-0a1b2c3d"} if kind == "capacity-block" else {})
+    pool = planned(declare_pool(machine=machine, capacity=capacity)).pools[0]
+    assert pool.resources["vpc.amazonaws.com/efa"] == TABLE[machine][0]
+    accelerator = "aws.amazon.com/neuron" if machine.startswith("trn") else "nvidia.com/gpu"
+    assert pool.resources[accelerator] == MACHINES[machine].accelerators
+    assert pool.taint[0] == accelerator
+
+
+def test_legacy_layout_has_efa_on_the_primary_and_device_1_elsewhere() -> None:
+    layout = interfaces(MACHINES["p5.48xlarge"], "efa", "legacy")
+    assert [(nic.card, nic.device, nic.kind) for nic in layout[:2]] == [(0, 0, "efa"), (1, 1, "efa-only")]
+    assert planned(declare_pool(layout="legacy")).pools[0].resources["vpc.amazonaws.com/efa"] == 32
 
 
 @pytest.mark.parametrize("machine", sorted(MACHINES))
@@ -81,6 +123,10 @@ def test_generation_of_a_declaration_never_changes_with_a_version_of_plumbline()
         {"ami_release": "1.34.2-20260224"},
         {"capacity": {"kind": "reservation", "id": "cr-0a1b2c3d4e5f60719", "zone": "us-west-2b"}},
         {"capacity": {"kind": "on-demand", "zone": "us-west-2b"}},
+        {"capacity": {"kind": "capacity-block", "id": "cr-0a1b2c3d4e5f60718", "zone": "us-west-2b"}},
+        {"layout": "legacy"},
+        {"devices": "dra"},
+        {"image": {"id": "ami-0a1b2c3d"}},
     ],
     ids=str,
 )
@@ -117,3 +163,79 @@ def test_image_of_a_plugin_can_be_chosen_and_its_setting_is_named() -> None:
     assert efa.image == "registry.example.com/efa:v9"
     assert efa.setting == "plumbline:site.plugins.efa.image"
     assert plan.pools[0].generation == GENERATION_OF_THE_GOOD_SITE
+
+
+STORAGE = {
+    "name": "scratch",
+    "kind": "fsx-lustre",
+    "zone": "us-west-2b",
+    "capacity_gib": 19200,
+    "throughput_mbps_per_tib": 250,
+}
+
+
+def test_mounting_by_tcp_changes_no_node_and_by_efa_starts_new_ones() -> None:
+    by_tcp = planned({**declare_pool(storage=["scratch"]), "storage": [STORAGE]}).pools[0]
+    by_efa = planned({**declare_pool(storage=["scratch"]), "storage": [{**STORAGE, "efa": True}]}).pools[0]
+    assert (by_tcp.generation, by_tcp.node_features) == (GENERATION_OF_THE_GOOD_SITE, {})
+    assert by_efa.generation != GENERATION_OF_THE_GOOD_SITE
+    assert by_efa.node_features == {"FSxLustreEFAClient": True}
+    grown = planned({**declare_pool(storage=["scratch"]), "storage": [{**STORAGE, "efa": True, "capacity_gib": 38400}]})
+    assert grown.pools[0].generation == by_efa.generation
+
+
+def test_devices_by_dra_are_counted_in_slices_and_have_their_own_driver() -> None:
+    plan = planned(declare(pools=[{**GOOD["pools"][0], "devices": "dra"}, {**GOOD["pools"][0], "name": "other"}]))
+    by_dra, by_plugin = plan.pools
+    assert (by_dra.resources, by_dra.slices) == ({"nvidia.com/gpu": 8}, {"dra.net": 32})
+    assert by_plugin.slices == {}
+    assert by_dra.node_labels["plumbline.dev/devices"] == "dra"
+    assert "plumbline.dev/devices" not in by_plugin.node_labels
+    assert {plugin.key: plugin.resource for plugin in plan.plugins} == {
+        "dranet": "dra.net",
+        "efa": "vpc.amazonaws.com/efa",
+        "nvidia": "nvidia.com/gpu",
+    }
+
+
+def test_plugin_that_the_cluster_has_already_is_not_installed() -> None:
+    plan = planned(declare(plugins={"nvidia": {"install": False}}))
+    assert [plugin.key for plugin in plan.plugins] == ["efa"]
+    assert plan.pools[0].resources["nvidia.com/gpu"] == 8, "and is looked for all the same"
+
+
+def test_trainium_brings_its_own_plugin() -> None:
+    plan = planned(declare_pool(machine="trn1.32xlarge"))
+    assert [plugin.key for plugin in plan.plugins] == ["efa", "neuron"]
+
+
+@pytest.mark.parametrize(
+    ("region", "image"),
+    [
+        ("us-west-2", "602401143452.dkr.ecr.us-west-2.amazonaws.com/eks/aws-efa-k8s-device-plugin:v0.5.20"),
+        ("eu-north-1", "602401143452.dkr.ecr.us-west-2.amazonaws.com/eks/aws-efa-k8s-device-plugin:v0.5.20"),
+        ("cn-north-1", "918309763551.dkr.ecr.cn-north-1.amazonaws.com.cn/eks/aws-efa-k8s-device-plugin:v0.5.20"),
+    ],
+)
+def test_image_comes_from_where_nodes_of_the_region_can_pull(region: str, image: str) -> None:
+    pool = {**GOOD["pools"][0], "capacity": {"kind": "on-demand", "zone": f"{region}b"}}
+    raw = declare(region=region, network={"cidr": "10.20.0.0/16", "zones": [f"{region}a"]}, pools=[pool])
+    assert next(plugin.image for plugin in planned(raw).plugins if plugin.key == "efa") == image
+
+
+def test_without_a_way_out_the_regions_own_registry_is_used() -> None:
+    mirrored = {"nvidia": {"image": "123456789012.dkr.ecr.eu-north-1.amazonaws.com/nvidia:v1"}}
+    pool = {**GOOD["pools"][0], "capacity": {"kind": "on-demand", "zone": "eu-north-1b"}}
+    network = {"cidr": "10.20.0.0/16", "zones": ["eu-north-1a"], "egress": "endpoints"}
+    plan = planned(declare(region="eu-north-1", network=network, pools=[pool], plugins=mirrored))
+    assert plan.plugins[0].image.startswith("602401143452.dkr.ecr.eu-north-1.amazonaws.com/eks/")
+    assert "ecr.dkr" in plan.network.endpoints
+
+
+def test_subnet_of_an_existing_network_is_part_of_the_generation() -> None:
+    def generation(subnet: str) -> str:
+        subnets = {"us-west-2b": subnet, "us-west-2a": "subnet-0a1b2c3f"}
+        plan = planned(declare(network={"existing": {"vpc": "vpc-0a1b2c3d", "subnets": subnets}}))
+        return plan.pools[0].generation
+
+    assert generation("subnet-0a1b2c3d") != generation("subnet-0a1b2c3e")

@@ -1,8 +1,13 @@
 """Objects of the simulated nodes."""
 
+import json
+from pathlib import Path
+
 import pytest
 
+from tests.recorded.record import HERE
 from tests.twin.machines import p5
+from twin.daemon import instance_from
 from twin.nodes import objects
 from twin.nodes.behaviour import EFA, Machine
 from twin.nodes.kubelet import Node
@@ -62,3 +67,21 @@ def test_a_node_looks_as_on_eks() -> None:
 def test_last_words_are_in_the_status_only_on_request() -> None:
     assert objects.terminated(1, "exec format error\n", "FallbackToLogsOnError")["terminated"]["message"]
     assert "message" not in objects.terminated(1, "exec format error\n", "File")["terminated"]
+
+
+@pytest.mark.parametrize(
+    "file", sorted((HERE / "0.1.0" / "cloud" / "machine").glob("*.json")), ids=lambda file: file.stem
+)
+def test_a_machine_of_an_older_rehearsal_has_no_neuron_devices(file: Path) -> None:
+    instance = instance_from(json.loads(file.read_text("utf-8")))
+    assert (instance.gpus, instance.neuron_devices, instance.neuron_cores) == (8, 0, 0)
+
+
+def test_a_slice_is_a_whole_pool_owned_by_its_node() -> None:
+    node = {"metadata": {"name": "n", "uid": "u"}}
+    published = objects.resource_slice(node, "dra.net", 3, [{"name": "d"}])
+    assert published["spec"]["pool"] == {"name": "n", "generation": 3, "resourceSliceCount": 1}
+    assert (
+        published["metadata"]["ownerReferences"][0] | {"kind": "Node", "uid": "u"}
+        == (published["metadata"]["ownerReferences"][0])
+    )

@@ -212,6 +212,26 @@ def test_machines_without_the_driver_have_no_gpus_to_offer(aws: Engine) -> None:
     assert {machine["gpus"] for machine in machines(aws)} == {0}
 
 
+@pytest.mark.parametrize(
+    ("ami", "devices", "cores"), [("AL2023_x86_64_NEURON", 16, 32), ("AL2023_x86_64_NVIDIA", 0, 0)]
+)
+def test_trainium_machines_offer_devices_and_cores_with_the_driver_for_them(
+    aws: Engine, ami: str, devices: int, cores: int
+) -> None:
+    site = Site(aws)
+    nics = site.template_inputs["networkInterfaces"][:9]
+    on_demand = {"capacityReservationPreference": "none"}
+    template = {
+        "instanceType": "trn1.32xlarge",
+        "networkInterfaces": nics,
+        "capacityReservationSpecification": on_demand,
+    }
+    aws.create(GROUP, **site.group(1, template, amiType=ami))
+    (machine,) = machines(aws)
+    assert (machine["neuron_devices"], machine["neuron_cores"], machine["gpus"]) == (devices, cores, 0)
+    assert machine["efa_interfaces"] == 8
+
+
 def test_group_is_of_its_clusters_version(aws: Engine) -> None:
     site = Site(aws)
     aws.create(CLUSTER, name="older", version="1.33", roleArn=site.role, vpcConfig={"subnetIds": site.subnets})

@@ -386,7 +386,8 @@ def _miscounted(
         for node in nodes
     ]
     plugin = _plugin_of(expected, resource)
-    return _wrong_count(expected, snapshot, resource, f"{resource} device plugin", plugin, nodes, lines, over)
+    title = plugin.title if plugin else f"{resource} device plugin"
+    return _wrong_count(expected, snapshot, resource, title, plugin, nodes, lines, over)
 
 
 def _plugin_of(expected: PoolExpectation, resource: str) -> PluginExpectation | None:
