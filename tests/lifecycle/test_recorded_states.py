@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from tests.recorded.record import AUTHORITY, ENDPOINT, HERE, PLANE
 from tests.rehearsals import Rehearsal, rehearsal
+from tools.toolbox import bin_folder
 from twin.control_plane import ControlPlane
 from twin.state import StateFolder
 
@@ -36,6 +38,18 @@ def _filled(file: Path, marks: dict[str, str]) -> str:
     return text
 
 
+def put_into_the_cluster(running: Rehearsal, state: dict[str, Any]) -> None:
+    """What the recorded stack had in its cluster, by the field managers that had put it there: it may be updated."""
+    for each in state["deployment"]["resources"]:
+        if not each["type"].startswith("kubernetes:"):
+            continue
+        command = [str(bin_folder() / "kubectl"), "--kubeconfig", str(running.state.kubeconfig), "apply", "-f", "-"]
+        command += ["--server-side", "--field-manager", each["outputs"]["__fieldManager"]]
+        text = json.dumps(each["outputs"]["__inputs"])
+        done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+
+
 def preview(running: Rehearsal) -> list[dict[str, Any]]:
     done = running.pulumi("preview", "--json", "--show-sames")
     document = json.loads(done.text[done.text.index("{") : done.text.rindex("}") + 1])
@@ -53,7 +67,9 @@ def test_newer_version_replaces_and_deletes_nothing(version: str, tmp_path: Path
         file = tmp_path / "state.json"
         file.write_text(_filled(HERE / version / "state.json", {ENDPOINT: endpoint, AUTHORITY: authority}), "utf-8")
         assert running.pulumi("stack", "import", "--file", str(file)).code == 0
-        before = {each["urn"] for each in json.loads(file.read_text("utf-8"))["deployment"]["resources"]}
+        recorded = json.loads(file.read_text("utf-8"))
+        put_into_the_cluster(running, recorded)
+        before = {each["urn"] for each in recorded["deployment"]["resources"]}
         steps = preview(running)
         operations = {(step["op"], step["urn"]) for step in steps if step["op"] not in ("same", "update", "refresh")}
         assert operations == set(), "nothing is created anew, replaced or deleted"
