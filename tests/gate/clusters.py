@@ -5,7 +5,7 @@ import dataclasses
 from typing import Any
 
 from plumbline.gate.expectation import PluginExpectation, PoolExpectation
-from plumbline.gate.slices import offer
+from plumbline.gate.slices import Slice, offer
 from plumbline.gate.snapshot import DaemonSet, Node, Pod, Snapshot
 from plumbline.plan import plan_site
 from plumbline.resources import expectation
@@ -169,5 +169,5 @@ def dra_snapshot(slices: list[dict[str, Any]] | None = None, **parts: Any) -> Sn
         logs=parts.get("logs"),
     )
     published = [resource_slice(name) for name in NAMES] if slices is None else slices
-    offers = parts.get("offers", {"dra.net": offer("dra.net", published)})
+    offers = parts.get("offers", {"dra.net": offer("dra.net", map(Slice.from_json, published))})
     return dataclasses.replace(seen, offers=offers, others=tuple(parts.get("others", ())))

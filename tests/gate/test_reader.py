@@ -24,6 +24,7 @@ class Server:
     """Answers lists from what it holds, and watches from a queue of events."""
 
     def __init__(self) -> None:
+        self.others: list[dict[str, Any]] = []
         self.slices: list[dict[str, Any]] = []
         self.slices_status = 200
         self.pages: list[str] = []
@@ -47,7 +48,8 @@ class Server:
         self.lists.append(f"{request.path}?{request.query.get('labelSelector', '')}")
         items = {
             "nodes": self.nodes,
-            "daemonsets": [daemon_set(p.name) for p in EXPECTED.plugins] + [daemon_set("efa-device-plugin")],
+            "daemonsets": [daemon_set(p.name) for p in EXPECTED.plugins]
+            + [daemon_set("efa-device-plugin"), *self.others],
             "pods": [pod(p.name, NAMES[0]) for p in EXPECTED.plugins],
         }[request.path.rsplit("/", 1)[1]]
         for index, item in enumerate(items):
@@ -278,3 +280,16 @@ def test_slices_that_fail_otherwise_leave_nothing_known() -> None:
         assert "HTTP 500 for /apis/resource.k8s.io/v1/resourceslices" in lost.reason
 
     watch(play, DRA)
+
+
+def test_daemon_sets_of_others_are_seen_in_every_namespace_and_kept_apart() -> None:
+    async def play(server: Server, until: Callable[[Callable[[Look], bool]], Awaitable[Look]]) -> None:
+        foreign = daemon_set("efa-device-plugin")
+        foreign["metadata"]["namespace"] = "elsewhere"
+        server.others = [foreign]
+        look = await until(sees(NAMES[0]))
+        assert isinstance(look, Snapshot)
+        assert [each["metadata"]["namespace"] for each in look.others] == ["elsewhere"]
+        assert {namespace for namespace, _ in look.daemon_sets} == {"kube-system"}
+
+    watch(play)

@@ -8,7 +8,8 @@ import pytest
 from plumbline.gate.expectation import PoolExpectation
 from plumbline.gate.phases import look, pods_to_read
 from plumbline.gate.proof import Proof, digest
-from plumbline.gate.slices import Offer, offer, reduced
+from plumbline.gate.slices import Offer, Slice
+from plumbline.gate.slices import offer as offer_of
 from plumbline.gate.verdict import Certainty, Diagnosis, PhaseResult, Verdict
 from tests.gate.clusters import (
     DRA,
@@ -27,6 +28,10 @@ from tests.recorded.record import HERE
 
 FIRST, SECOND = NAMES
 SLICES = "/apis/resource.k8s.io/v1/resourceslices"
+
+
+def offer(driver: str, slices: list[dict[str, Any]]) -> Offer:
+    return offer_of(driver, map(Slice.from_json, slices))
 
 
 def last(**parts: Any) -> PhaseResult:
@@ -75,14 +80,6 @@ def test_devices_that_name_their_node_themselves_count_there_and_tainted_ones_no
     del spread["spec"]["nodeName"]
     offered = offer("dra.net", [spread])
     assert (offered.devices, offered.tainted) == ({SECOND: 1}, {SECOND: 1})
-
-
-def test_a_reduced_slice_counts_as_the_whole_one() -> None:
-    whole = [resource_slice(FIRST, 7), resource_slice(SECOND, 3, slices=2)]
-    small = [reduced(each) for each in whole]
-    assert offer("dra.net", small) == offer("dra.net", whole)
-    assert "dra.net/rdma" in json.dumps(whole)
-    assert "dra.net/rdma" not in json.dumps(small)
 
 
 # --- phase 3

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from plumbline.gate.expectation import PoolExpectation
-from plumbline.gate.slices import Offer, offer, reduced
+from plumbline.gate.slices import Offer, Slice, offer
 from plumbline.gate.snapshot import DaemonSet, Node, Pod, Snapshot
 from plumbline.kubernetes.connection import Connection, Denied, Gone, Unreachable, connect
 from plumbline.plan.labels import PLUGIN
@@ -51,9 +51,10 @@ class _Mirror:
 
     path: str
     selector: Mapping[str, str]
-    objects: dict[str, dict[str, Any]] = field(default_factory=dict)
+    objects: dict[str, Any] = field(default_factory=dict)
+    """By uid."""
     listed: bool = False
-    keep: Callable[[Mapping[str, Any]], dict[str, Any]] = dict
+    keep: Callable[[Mapping[str, Any]], Any] = dict
     """What is kept of an object."""
     at_once: int | None = None
     """Objects per page of a list; None for all in one."""
@@ -67,7 +68,7 @@ class _Mirror:
     async def load(self, connection: Connection) -> str | None:
         """List it. Returns the version to watch from; None for an optional one that is refused."""
         paging: dict[str, Any] = {"limit": self.at_once} if self.at_once else {}
-        listed: dict[str, dict[str, Any]] = {}
+        listed: dict[str, Any] = {}
         try:
             while True:
                 listing = await connection.get(self.path, **self.selector, **paging)
@@ -84,7 +85,7 @@ class _Mirror:
         self._hold(listed, 0)
         return str(listing["metadata"]["resourceVersion"])
 
-    def _hold(self, objects: dict[str, dict[str, Any]], refused: int) -> None:
+    def _hold(self, objects: dict[str, Any], refused: int) -> None:
         self.objects, self.refused, self.listed = objects, refused, True
         self.version += 1
 
@@ -129,7 +130,7 @@ class ClusterReader:
             driver: _Mirror(
                 _SLICES,
                 {"fieldSelector": f"spec.driver={driver}"},
-                keep=reduced,
+                keep=Slice.from_json,
                 at_once=_SLICES_AT_ONCE,
                 optional=True,
             )
