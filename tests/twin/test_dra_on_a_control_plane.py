@@ -10,6 +10,7 @@ import pytest
 
 from plumbline.gate.expectation import PluginExpectation, PoolExpectation
 from plumbline.gate.phases import look
+from plumbline.gate.prove import prove
 from plumbline.gate.reader import ClusterReader
 from plumbline.gate.verdict import PhaseResult, Verdict
 from plumbline.kubernetes.plugins import access, daemon_set, device_class
@@ -116,6 +117,23 @@ def test_driver_publishes_with_the_rights_of_its_account_and_the_gate_counts_it(
     whole(rehearsal)
     result = verdict(rehearsal, Verdict.PASS, "advertised")
     assert result.seen == {name: {"dra.net": "32"} for name in NODES}
+
+
+def test_gate_watches_slices_and_proves_the_pool_when_the_fault_is_gone(rehearsal: Rehearsal) -> None:
+    rehearsal.faults("one-node-advertises-fewer")
+    eventually(lambda: offered(rehearsal), lambda seen: seen == [[31], [32]])
+    said: list[str] = []
+
+    def hear(line: str) -> None:
+        said.append(line)
+        if line == "phase 3 of 3, advertised: dra.net 32 on 1 of 2 nodes":
+            rehearsal.faults()
+
+    kubeconfig = json.dumps(rehearsal.world._planes["train"].kubeconfig())
+    proof = asyncio.run(prove(EXPECTED, ClusterReader(kubeconfig, EXPECTED), progress=hear))
+    assert proof.verdict is Verdict.PASS, proof.headline
+    assert "phase 3 of 3, advertised: dra.net 32 on 1 of 2 nodes" in said
+    assert {each.advertised["dra.net"] for each in proof.nodes.values()} == {"32"}
 
 
 def test_plugin_and_driver_keep_off_each_others_nodes_and_neuron_advertises(rehearsal: Rehearsal) -> None:
