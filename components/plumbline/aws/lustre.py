@@ -125,6 +125,8 @@ class AwsLustre(pulumi.ComponentResource):
                 # Protected, it is neither deleted nor replaced: the engine says so in preview.
                 protect=storage.on_destroy == "refuse",
                 retain_on_delete=storage.on_destroy == "keep",
+                # FSx refuses it only when it is tried, in the middle of an update: better that preview says it.
+                replace_on_changes=["perUnitStorageThroughput"] if storage.efa else None,
             ),
         )
         if storage.repository:
