@@ -123,6 +123,7 @@ class StateFolder:
             "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
             "KUBECONFIG": str(self.kubeconfig),
             "AWS_REGION": "us-west-2",
+            "AWS_DEFAULT_REGION": "us-west-2",  # the one that boto3 reads
             "AWS_ENDPOINT_URL": f"http://127.0.0.1:{self.aws_port}",
             "AWS_ACCESS_KEY_ID": ACCESS_KEY,
             "AWS_SECRET_ACCESS_KEY": SECRET_KEY,

@@ -15,10 +15,9 @@ from twin.control_plane import _PORTS
 from twin.state import StateFolder
 
 ASK = """
-import boto3, os
-region = os.environ["AWS_REGION"]
-print(boto3.client("sts", region_name=region).get_caller_identity()["Account"])
-found = boto3.client("ec2", region_name=region).describe_capacity_reservations(MaxResults=1)
+import boto3
+print(boto3.client("sts").get_caller_identity()["Account"])
+found = boto3.client("ec2").describe_capacity_reservations(MaxResults=1)
 print(found["CapacityReservations"][0]["StartDate"].isoformat())
 """
 

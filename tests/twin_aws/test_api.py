@@ -248,6 +248,14 @@ def test_machines_that_are_not_here_do_not_exist(client: Client) -> None:
     assert {each["InstanceType"] for each in found} == {"p5.4xlarge", "p5.48xlarge", "p5en.48xlarge"}
 
 
+def test_all_machines_come_by_pages(client: Client) -> None:
+    pages = list(client("ec2").get_paginator("describe_instance_types").paginate())
+    names = [each["InstanceType"] for page in pages for each in page["InstanceTypes"]]
+    assert max(len(page["InstanceTypes"]) for page in pages) == 100
+    assert len(names) == len(set(names)) > 1000
+    assert {"p5.48xlarge", "p6e-gb200.36xlarge", "t3.medium"} <= set(names)
+
+
 def test_offerings_name_zones_and_their_ids(client: Client) -> None:
     ec2 = client("ec2")
 

@@ -82,9 +82,18 @@ class Asked:
             ]
         return chosen
 
-    def page(self, key: str, found: Sequence[Json]) -> Json:
-        """One page of an answer, and the token by which to ask for the next."""
-        size = self.parameters.get("MaxResults") or len(found)
+    def page(self, key: str, found: Sequence[Json], at_most: int | None = None) -> Json:
+        """One page of an answer, and the token by which to ask for the next.
+
+        Args:
+            key: under which the answer holds what was found.
+            found: everything.
+            at_most: how much AWS tells at once, whatever is asked for.
+
+        Raises:
+            ApiError: the token is none that was given.
+        """
+        size = min(self.parameters.get("MaxResults") or len(found), at_most or len(found))
         token = self.parameters.get("NextToken") or "0"
         if not token.isdecimal():
             raise ApiError("InvalidNextToken", f"The token '{token}' is invalid")
@@ -235,7 +244,7 @@ def described_instance_types(asked: Asked) -> Json:
         "supported-usage-class": "SupportedUsageClasses",
         "vcpu-info.default-vcpus": "VCpuInfo.DefaultVCpus",
     }
-    return asked.page("InstanceTypes", asked.filtered((instance_types()[name] for name in here), fields))
+    return asked.page("InstanceTypes", asked.filtered((instance_types()[name] for name in here), fields), 100)
 
 
 def instance_type_offerings(asked: Asked) -> Json:
@@ -257,7 +266,7 @@ def instance_type_offerings(asked: Asked) -> Json:
         for location in locations(name)
     ]
     fields = {"instance-type": "InstanceType", "location": "Location"}
-    return asked.page("InstanceTypeOfferings", asked.filtered(found, fields))
+    return asked.page("InstanceTypeOfferings", asked.filtered(found, fields), 1000)
 
 
 # --- ec2: what runs -------------------------------------------------------------------------------------------------
