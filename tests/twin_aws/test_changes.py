@@ -181,31 +181,6 @@ def test_reservation_that_the_program_makes_is_used(aws: Engine) -> None:
         aws.create(GROUP, **site.group(nodes=2, template=target))
 
 
-@pytest.mark.parametrize(
-    ("name", "inputs", "id_"),
-    [
-        ("accessEntry:AccessEntry", {"principalArn": "arn:p"}, "train:arn:p"),
-        ("addon:Addon", {"addonName": "vpc-cni"}, "train:vpc-cni"),
-        (
-            "accessPolicyAssociation:AccessPolicyAssociation",
-            {"principalArn": "arn:p", "policyArn": "arn:q", "accessScope": {"type": "cluster"}},
-            "train#arn:p#arn:q",
-        ),
-    ],
-)
-def test_what_a_cluster_has_is_made_once_and_goes(aws: Engine, name: str, inputs: dict[str, Any], id_: str) -> None:
-    Site(aws)
-    token = f"aws:eks/{name}"
-    made, _ = aws.create(token, clusterName="train", **inputs)
-    assert made == id_
-    with pytest.raises(Refused, match="ResourceInUseException"):
-        aws.create(token, clusterName="train", **inputs)
-    with pytest.raises(Refused, match="No cluster found for name: none"):
-        aws.create(token, clusterName="none", **inputs)
-    aws.delete(token, made)
-    assert aws.read(token, made) == ""
-
-
 def test_machines_without_the_driver_have_no_gpus_to_offer(aws: Engine) -> None:
     site = Site(aws)
     aws.create(GROUP, **{**site.group(), "amiType": "AL2023_x86_64_STANDARD"})

@@ -104,8 +104,16 @@ REFUSALS: dict[str, tuple[str, dict[str, Any], str]] = {
     "role name taken": (ROLE, {"assumeRolePolicy": "{}", "name": "role"}, "EntityAlreadyExists"),
     "cluster name taken": (CLUSTER, {"name": "train"}, "ResourceInUseException"),
     "cluster version": (CLUSTER, {"name": "other", "version": "1.99"}, "unsupported Kubernetes version 1.99"),
-    "rule with ports for all": (RULE, {"ipProtocol": "-1", "fromPort": 1, "securityGroupId": "sg-1"}, "specify ports"),
-    "rule of no group": (RULE, {"ipProtocol": "-1", "securityGroupId": "sg-1"}, "InvalidGroup.NotFound"),
+    "rule with ports for all": (
+        RULE,
+        {"ipProtocol": "-1", "fromPort": 1, "securityGroupId": "sg-1", "cidrIpv4": "10.0.0.0/8"},
+        "specify ports",
+    ),
+    "rule of no group": (
+        RULE,
+        {"ipProtocol": "-1", "securityGroupId": "sg-1", "cidrIpv4": "10.0.0.0/8"},
+        "InvalidGroup.NotFound",
+    ),
     "groups in two places": (
         TEMPLATE,
         {"name": "two-places", "vpcSecurityGroupIds": ["sg-1"], "networkInterfaces": [{"securityGroups": ["sg-1"]}]},
@@ -265,5 +273,5 @@ def test_absent_and_empty_are_the_same_to_a_diff(aws: Engine) -> None:
 
 
 def test_what_is_not_simulated_is_refused_by_name(aws: Engine) -> None:
-    with pytest.raises(Refused, match="does not simulate aws:s3/bucket:Bucket; it simulates aws:ec2/"):
+    with pytest.raises(Refused, match="does not simulate aws:s3/bucket:Bucket; it simulates aws:autoscaling/"):
         aws.check("aws:s3/bucket:Bucket", {})

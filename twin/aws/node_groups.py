@@ -14,7 +14,7 @@ from ipaddress import IPv4Address, IPv4Network
 from typing import Any
 
 from twin.aws.facts import Machine, machine
-from twin.aws.kinds import EKS_VERSIONS, Call, Kind, Values, template_version
+from twin.aws.kinds import EKS_VERSIONS, Call, Kind, Values, admit_nodes, template_version
 from twin.aws.launch import Launch, check_launch, is_efa, reservations_of
 from twin.aws.refusal import LaunchFailure, Refusal
 from twin.world import Instance, Taint
@@ -60,6 +60,7 @@ class NodeGroupKind(Kind):
         id_ = self.id(call.inputs)
         outputs = self._outputs(call, id_)
         call.world.store.put(_FOLDER, id_, outputs)
+        admit_nodes(call, call.inputs["nodeRoleArn"])
         return id_, await self._fill(call, id_, outputs, "create")
 
     async def update(self, call: Call, id_: str, state: Values) -> Values:
@@ -471,6 +472,7 @@ NODE_GROUP = NodeGroupKind(
     token=TOKEN,
     prefix="",
     operation="CreateNodegroup",
+    changed_by="UpdateNodegroupConfig",
     doing="creating EKS Node Group",
     required=("clusterName", "nodeRoleArn", "scalingConfig", "subnetIds"),
     replaces=frozenset(

@@ -10,7 +10,8 @@ from google.protobuf import empty_pb2, struct_pb2
 from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc, status_pb2
 
 from twin.aws.facts import account
-from twin.aws.kinds import KINDS, Call, Kind, Values, preview_of
+from twin.aws.kinds import KINDS, Call, Kind, Values
+from twin.aws.lookups import LOOKUPS, NothingFound, Query
 from twin.aws.node_groups import NODE_GROUP, Kept
 from twin.aws.refusal import Refusal
 from twin.aws.wire import UNKNOWN, decode, encode
@@ -95,29 +96,19 @@ class AwsServicer(provider_pb2_grpc.ResourceProviderServicer):
         return empty_pb2.Empty()
 
     async def Invoke(self, request: provider_pb2.InvokeRequest, context: Context) -> provider_pb2.InvokeResponse:
-        """A few data sources."""
-        region = self._region(context, {})
-        zones = account().zones[region]
-        answers: dict[str, Values] = {
-            "aws:index/getCallerIdentity:getCallerIdentity": {
-                "accountId": account().id,
-                "arn": f"arn:aws:iam::{account().id}:user/rehearsal",
-                "id": account().id,
-                "userId": "AIDAREHEARSAL",
-            },
-            "aws:index/getRegion:getRegion": {"id": region, "name": region, "region": region},
-            "aws:index/getPartition:getPartition": {"id": "aws", "partition": "aws", "dnsSuffix": "amazonaws.com"},
-            "aws:index/getAvailabilityZones:getAvailabilityZones": {
-                "id": region,
-                "names": list(zones),
-                "zoneIds": list(zones.values()),
-                "region": region,
-            },
-        }
-        if request.tok not in answers:
-            text = f"the rehearsal does not simulate {request.tok}; it simulates {', '.join(answers)}"
+        """Data sources; one that finds nothing fails, as Terraform's do."""
+        if request.tok not in LOOKUPS:
+            text = f"the rehearsal does not simulate {request.tok}; it simulates {', '.join(LOOKUPS)}"
             await context.abort(grpc.StatusCode.UNIMPLEMENTED, text)
-        answer: dict[str, Any] = {"return": encode(answers[request.tok])}  # a name that Python keeps for itself
+        asked, _ = decode(request.args)
+        query = Query(world=self._world, region=self._region(context, asked), asked=asked)
+        try:
+            found = LOOKUPS[request.tok](query)
+        except NothingFound as error:
+            text = f"invoking {request.tok}: 1 error occurred:\n\t* {error}\n\n"
+            await context.abort(grpc.StatusCode.UNKNOWN, text)
+            raise
+        answer: dict[str, Any] = {"return": encode(found)}  # a name that Python keeps for itself
         return provider_pb2.InvokeResponse(**answer)
 
     # --- resources -----------------------------------------------------------------------------------------------
@@ -130,7 +121,8 @@ class AwsServicer(provider_pb2_grpc.ResourceProviderServicer):
         made_up = bool(kind.named) and not inputs.get(kind.named) and not inputs.get(f"{kind.named}Prefix")
         inputs[_DEFAULTS] = [kind.named] if made_up else []
         if made_up:
-            inputs[kind.named] = olds.get(kind.named) or f"{request.urn.split('::')[-1]}-{secrets.token_hex(4)[:7]}"
+            name = f"{request.urn.split('::')[-1]}-{secrets.token_hex(4)[:7]}"
+            inputs[kind.named] = olds.get(kind.named) or kind.made_up.format(name=name)
         failures = [
             provider_pb2.CheckFailure(
                 property=name, reason=f'Missing required argument. The argument "{name}" is required'
@@ -142,6 +134,11 @@ class AwsServicer(provider_pb2_grpc.ResourceProviderServicer):
             provider_pb2.CheckFailure(property=path, reason=reason)
             for path, reason in wrong_words(kind.token, inputs).items()
         ]
+        failures += [
+            provider_pb2.CheckFailure(property=path, reason=reason)
+            for check in kind.checks
+            for path, reason in check(inputs)
+        ]
         return provider_pb2.CheckResponse(inputs=encode(inputs, secret), failures=failures)
 
     async def Diff(self, request: provider_pb2.DiffRequest, context: Context) -> provider_pb2.DiffResponse:
@@ -150,12 +147,13 @@ class AwsServicer(provider_pb2_grpc.ResourceProviderServicer):
         old, new = decode(request.old_inputs)[0], decode(request.news)[0]
         fixed_name = kind.named in new and _DEFAULTS in new and kind.named not in new[_DEFAULTS]
         ignored = {*request.ignoreChanges, _DEFAULTS}
+        old, new = {**kind.defaults, **old}, {**kind.defaults, **new}
         changed = sorted(name for name in {*old, *new} - ignored if _plain(old.get(name)) != _plain(new.get(name)))
         kinds = provider_pb2.DiffResponse
         return provider_pb2.DiffResponse(
             changes=kinds.DIFF_SOME if changed else kinds.DIFF_NONE,
             diffs=changed,
-            replaces=(replaces := [name for name in changed if name in kind.replaces]),
+            replaces=(replaces := sorted(set(kind.replaced(old, new, changed)) & set(changed))),
             # `nameRequiresDeleteBeforeReplace` of pulumi-terraform-bridge: two cannot have one name.
             deleteBeforeReplace=bool(replaces) and fixed_name,
         )
@@ -166,7 +164,7 @@ class AwsServicer(provider_pb2_grpc.ResourceProviderServicer):
         inputs, secret = decode(request.properties)
         inputs.pop(_DEFAULTS, None)
         if request.preview:
-            return provider_pb2.CreateResponse(properties=encode(preview_of(kind, inputs), secret))
+            return provider_pb2.CreateResponse(properties=encode(kind.preview(inputs), secret))
         try:
             id_, outputs = await kind.create(self._call(kind, kind.named_inputs(inputs, {}), context))
         except Refusal as refusal:
@@ -197,12 +195,12 @@ class AwsServicer(provider_pb2_grpc.ResourceProviderServicer):
         old_inputs, _ = decode(request.old_inputs)
         inputs.pop(_DEFAULTS, None)
         old_inputs.pop(_DEFAULTS, None)
-        removed = {*old_inputs} - {*inputs} - {*kind.computed}
+        removed = {*old_inputs} - {*inputs} - {*kind.computed, *kind.defaulted}
         state = _without(decode(request.olds)[0], removed)
         if request.preview:
             changed = frozenset(n for n in {*old_inputs, *inputs} if _plain(old_inputs.get(n)) != _plain(inputs.get(n)))
             return provider_pb2.UpdateResponse(properties=encode(kind.preview_change(inputs, state, changed), secret))
-        call = self._call(kind, kind.named_inputs(inputs, state), context, old_inputs)
+        call = self._call(kind, kind.named_inputs(inputs, state), context, old_inputs, request.id)
         try:
             found = await kind.read(call, request.id)
             if found is None:
@@ -232,9 +230,11 @@ class AwsServicer(provider_pb2_grpc.ResourceProviderServicer):
             await context.abort(grpc.StatusCode.UNIMPLEMENTED, text)
         return _ALL[token]
 
-    def _call(self, kind: Kind, inputs: Values, context: Context, old_inputs: Values | None = None) -> Call:
+    def _call(
+        self, kind: Kind, inputs: Values, context: Context, old_inputs: Values | None = None, id_: str = ""
+    ) -> Call:
         region = self._region(context, inputs)
-        return Call(world=self._world, region=region, kind=kind, inputs=inputs, old_inputs=old_inputs or {})
+        return Call(world=self._world, region=region, kind=kind, inputs=inputs, old_inputs=old_inputs or {}, id=id_)
 
     def _region(self, context: Context, inputs: Values) -> str:
         """Of the resource, or of the provider's instance."""
