@@ -202,9 +202,8 @@ def arn(service: str, path: str, *, of_account: bool = True) -> Make:
         region = "" if service == "iam" else call.region
         inputs = call.inputs
         name = inputs.get(call.kind.named) if call.kind.named else id_
-        return {
-            "arn": f"arn:aws:{service}:{region}:{place}:{path.format(id=id_, name=name, path=inputs.get('path') or '/')}"
-        }
+        where = path.format(id=id_, name=name, path=inputs.get("path") or "/")
+        return {"arn": f"arn:aws:{service}:{region}:{place}:{where}"}
 
     return make
 

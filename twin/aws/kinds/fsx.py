@@ -304,9 +304,8 @@ class LustreKind(Kind):
         if "storageCapacity" in changed and (scratch or _less(old.get("storageCapacity"), new.get("storageCapacity"))):
             found.append("storageCapacity")
         before, after = old.get("metadataConfiguration"), new.get("metadataConfiguration")
-        both = isinstance(before, Mapping) and isinstance(after, Mapping)
-        if both and after.get("mode") == "USER_PROVISIONED" and _less(before.get("iops"), after.get("iops")):
-            found.append("metadataConfiguration")
+        if isinstance(before, Mapping) and isinstance(after, Mapping) and after.get("mode") == "USER_PROVISIONED":
+            found += ["metadataConfiguration"] if _less(before.get("iops"), after.get("iops")) else []
         versions = [old.get("fileSystemTypeVersion"), new.get("fileSystemTypeVersion")]
         if None not in versions and UNKNOWN not in versions:
             numbers = [tuple(map(int, str(version).split("."))) for version in versions]
