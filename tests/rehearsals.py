@@ -26,6 +26,25 @@ class Result:
     text: str
 
 
+@dataclass(frozen=True)
+class Preview:
+    """What a preview would do, and what it said."""
+
+    code: int
+    steps: list[dict[str, Any]]
+    text: str
+
+    def operations(self, *ignored: str) -> dict[str, str]:
+        """What happens to each resource that does not stay as it is, by `Kind name`."""
+        left = ("same", "refresh", "read", *ignored)
+        return {_short(step["urn"]): step["op"] for step in self.steps if step["op"] not in left}
+
+
+def _short(urn: str) -> str:
+    *_, types, name = urn.split("::")
+    return f"{types.split('$')[-1].split(':')[-1]} {name}"
+
+
 @dataclass
 class Rehearsal:
     """A running rehearsal."""
@@ -77,6 +96,13 @@ class Rehearsal:
         if "config" not in options and "cwd" not in options:
             options["config"] = self.config()
         return self.pulumi("up", "--yes", "--skip-preview", *arguments, **options)
+
+    def preview(self, config: Path | None = None, stack: str = "local") -> "Preview":
+        """`pulumi preview`; of the small site, unless another file is given."""
+        done = self.pulumi("preview", "--json", "--show-sames", stack=stack, config=config or self.config())
+        document = json.loads(done.text[done.text.index("{") : done.text.rindex("}") + 1])
+        messages = [each["message"] for each in document.get("diagnostics", [])]
+        return Preview(done.code, document.get("steps", []), "\n".join(messages) or done.text)
 
     def new_stack(self, name: str = "local", cwd: Path = CHECKOUT) -> None:
         """Make a stack; the stack's file in the checkout is left as it is."""

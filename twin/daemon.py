@@ -77,7 +77,8 @@ class LiveWorld:
         peers = [instance_from(d) for d in self.store.list("machine").values()]
         group = [peer for peer in peers if peer.group == instance.group and peer.cluster == instance.cluster]
         first = not group
-        never = "node-never-joins" in self.switches.on and first
+        counts = instance.gpus or instance.neuron_devices or instance.efa_interfaces
+        never = "node-never-joins" in self.switches.on and first and bool(counts)
         self.store.put("machine", instance.id, {**document, "first": first, "never_joins": never})
         self._adopt(instance)
 
@@ -252,7 +253,9 @@ class Daemon:
     async def _serve_clouds(self, world: LiveWorld) -> tuple[grpc.aio.Server, int]:
         from pulumi.runtime.proto import provider_pb2_grpc
 
-        from twin.aws import servicer
+        from twin.aws import furnish, servicer
+
+        furnish(world)
 
         size = 64 * 1024 * 1024
         server = grpc.aio.server(

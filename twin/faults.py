@@ -49,7 +49,7 @@ FAULTS: dict[str, Fault] = {
         ),
         Fault(
             name="node-never-joins",
-            description="one instance of a new node group never joins the cluster",
+            description="one instance of a new node group with accelerators never joins the cluster",
             bites="nodes",
         ),
         Fault(

@@ -69,6 +69,15 @@ class GateProcess:
             return str(refused.details())
         return ""
 
+    def until_proven(self, *, within: float, stable: float) -> dict[str, Any]:
+        """Properties of a gate that passed. What is mended takes a moment to be felt: until then it may fail again."""
+        for _ in range(5):
+            try:
+                return self.prove(within=within, stable=stable)
+            except grpc.RpcError as error:
+                last = _failed(error).reason
+        raise AssertionError(f"the gate failed five times with the fault off: {last}")
+
     def until_failed(self, *, within: float, stable: float) -> Failed:
         """How the gate fails. A fault takes a moment to bite: until it has, the gate may pass."""
         for _ in range(20):

@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from tests.rehearsals import Rehearsal
+from tests.sites import GOOD
 from tools.toolbox import CHECKOUT
 from twin.client import engine_processes
 
@@ -18,15 +19,25 @@ pytestmark = pytest.mark.engine
 LONG = {"within": "120s", "stable": "2s"}
 
 
-def test_reservation_in_another_zone_fails_the_node_group_and_says_what_it_means(stage: Rehearsal) -> None:
+def test_reservation_in_another_zone_is_seen_before_anything_is_built(stage: Rehearsal) -> None:
     stage.client.set_faults(["reservation-in-other-zone"])
     done = stage.up()
+    assert done.code != 0
+    assert "plumbline:site.pools[0].capacity.zone" in done.text
+    assert "needed: us-west-2d: the hardware of cr-0a1b2c3d4e5f60718 is there" in done.text
+    assert stage.types() <= {"pulumi:pulumi:Stack"}
+
+
+def test_reservation_that_could_not_be_read_fails_the_node_group_and_says_what_it_means(stage: Rehearsal) -> None:
+    stage.client.set_faults(["reservation-in-other-zone", "no-right-to-read-reservations"])
+    done = stage.up(config=stage.config(proof={**GOOD["proof"], "account": "warn"}))
     assert done.code != 0
     assert "is in Availability Zone us-west-2d, and the request is for Availability Zone us-west-2b" in done.text
     assert "cause (likely): the reservation is in another zone than the pool's subnet" in done.text
     assert "set capacity.zone of the pool in the stack's file" in done.text
-    [group] = stage.resources("aws:eks/nodeGroup:NodeGroup")
-    assert group["initErrors"], "EKS keeps a node group that failed, and so does the state"
+    groups = stage.resources("aws:eks/nodeGroup:NodeGroup")
+    [failed] = [group for group in groups if group["id"] != "train:train-system"]
+    assert failed["initErrors"], "EKS keeps a node group that failed, and so does the state"
     assert stage.resources("plumbline:index:FabricGate") == []
 
 

@@ -1,9 +1,10 @@
 """The simulated AWS: a Pulumi provider that keeps resources, and refuses what AWS refuses, at AWS's stage."""
 
+from twin.aws.existing import furnish
 from twin.aws.provider import AwsServicer
 from twin.world import World
 
-__all__ = ["servicer"]
+__all__ = ["furnish", "servicer"]
 
 
 def servicer(world: World) -> AwsServicer:

@@ -118,7 +118,7 @@ def account(opened: datetime | None = None, now: datetime | None = None) -> Acco
     """
     now = now or datetime.now(UTC)
     opened = opened or now
-    raw = _declared()
+    raw = declared()
     id_: str = raw["id"]
     groups = {
         f"arn:aws:resource-groups:{region}:{id_}:group/{name}": tuple(fields["reservations"])
@@ -225,7 +225,8 @@ def _judged(reservation: Reservation, now: datetime) -> Reservation:
 
 
 @cache
-def _declared() -> Mapping[str, Any]:
+def declared() -> Mapping[str, Any]:
+    """All of account.toml."""
     return tomllib.loads((Path(__file__).parent / "account.toml").read_text("utf-8"))
 
 

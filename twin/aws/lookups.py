@@ -9,6 +9,7 @@ from twin.aws.kinds import KINDS, Call, Values, addresses_free
 from twin.aws.refusal import Refusal
 from twin.world import World
 
+CLUSTER_LOOKUP = "aws:eks/getCluster:getCluster"
 VPC, SUBNET, CLUSTER = "aws:ec2/vpc:Vpc", "aws:ec2/subnet:Subnet", "aws:eks/cluster:Cluster"
 
 
@@ -178,7 +179,7 @@ LOOKUPS: Mapping[str, Callable[[Query], dict[str, Any]]] = {
     "aws:ec2/getInstanceType:getInstanceType": _instance_type,
     "aws:ec2/getSubnet:getSubnet": _subnet,
     "aws:ec2/getVpc:getVpc": _vpc,
-    "aws:eks/getCluster:getCluster": _cluster,
+    CLUSTER_LOOKUP: _cluster,
     "aws:index/getAvailabilityZones:getAvailabilityZones": _zones,
     "aws:index/getCallerIdentity:getCallerIdentity": _caller,
     "aws:index/getPartition:getPartition": _partition,

@@ -9,9 +9,10 @@ import grpc
 from google.protobuf import empty_pb2, struct_pb2
 from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc, status_pb2
 
+from twin.aws.existing import start_if_asked
 from twin.aws.facts import account
 from twin.aws.kinds import KINDS, Call, Kind, Values
-from twin.aws.lookups import LOOKUPS, NothingFound, Query
+from twin.aws.lookups import CLUSTER_LOOKUP, LOOKUPS, NothingFound, Query
 from twin.aws.node_groups import NODE_GROUP, Kept
 from twin.aws.refusal import Refusal
 from twin.aws.wire import UNKNOWN, decode, encode
@@ -102,6 +103,8 @@ class AwsServicer(provider_pb2_grpc.ResourceProviderServicer):
             await context.abort(grpc.StatusCode.UNIMPLEMENTED, text)
         asked, _ = decode(request.args)
         query = Query(world=self._world, region=self._region(context, asked), asked=asked)
+        if request.tok == CLUSTER_LOOKUP:
+            await start_if_asked(self._world, asked.get("name"))
         try:
             found = LOOKUPS[request.tok](query)
         except NothingFound as error:

@@ -7,6 +7,7 @@ https://kubernetes.io/docs/concepts/workloads/controllers/daemonset/#how-daemon-
 from collections.abc import Mapping
 
 from plumbline.gate.snapshot import DaemonSet, Json, Node, Taint
+from plumbline.plan.tolerations import tolerates
 
 _TOLERATED_BY_EVERY_DAEMON = frozenset(
     f"node.kubernetes.io/{name}"
@@ -84,16 +85,4 @@ def _meets(expression: Json, labels: Mapping[str, str]) -> bool:
 def _tolerates(tolerations: tuple[Json, ...], taint: Taint) -> bool:
     if taint.key in _TOLERATED_BY_EVERY_DAEMON:
         return True
-    return any(_tolerated_by(toleration, taint) for toleration in tolerations)
-
-
-def _tolerated_by(toleration: Json, taint: Taint) -> bool:
-    """https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/ ."""
-    if toleration.get("effect") not in (None, "", taint.effect):
-        return False
-    operator = toleration.get("operator") or "Equal"
-    if not toleration.get("key"):
-        return bool(operator == "Exists")
-    if toleration["key"] != taint.key:
-        return False
-    return bool(operator == "Exists" or (toleration.get("value") or "") == taint.value)
+    return tolerates(tolerations, taint.key, taint.value, taint.effect)

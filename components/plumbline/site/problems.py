@@ -25,7 +25,7 @@ class Problem:
     @property
     def where(self) -> str:
         """The path as people write it: `plumbline:site.pools[0].nodes`."""
-        return "plumbline:site" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in self.path)
+        return "plumbline:site" + spelled(self.path)
 
     def __str__(self) -> str:
         return f"{self.where}\n    found:  {self.found}\n    needed: {self.needed}\n    next:   {self.next}"
@@ -39,6 +39,11 @@ class SiteError(ValueError):
         count = f"{len(self.problems)} problem{'s' if len(self.problems) > 1 else ''}"
         listing = "\n".join(f"  {problem}" for problem in self.problems)
         super().__init__(f"the site cannot be built: {count} in the stack's file; nothing was changed\n{listing}")
+
+
+def spelled(path: Path) -> str:
+    """A path as people write it, with a dot before each name: `.pools[0].nodes`."""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
 
 
 def shown(value: Any) -> str:

@@ -154,12 +154,17 @@ class Kind:
         for rule in self.rules:
             rule(call)
         id_ = self.id(call.inputs)
-        made = self.make(call, id_)
-        outputs = {**self.defaults, **call.inputs, **made, "id": id_, "tagsAll": call.inputs.get("tags") or {}}
         # Kept before the wait: another request that comes meanwhile is judged with this one there.
-        call.world.store.put(folder(self.token), id_, outputs)
+        outputs = self.keep(call, id_)
         await asyncio.sleep(call.world.scaled(self.seconds))
         return id_, outputs
+
+    def keep(self, call: Call, id_: str) -> Values:
+        """Put one into the store as it is made; its outputs."""
+        made = self.make(call, id_)
+        outputs = {**self.defaults, **call.inputs, **made, "id": id_, "tagsAll": call.inputs.get("tags") or {}}
+        call.world.store.put(folder(self.token), id_, outputs)
+        return outputs
 
     async def update(self, call: Call, id_: str, state: Values) -> Values:
         """Change it in place. Raises: Refusal."""
