@@ -1,17 +1,17 @@
-"""Two sides that have to agree: a pool and its reservation, a file system's port and its clients', a pod and its limits."""
+"""Two sides that have to agree: a pool and its reservation, a server's port and its clients', a pod and a limit."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from plumbline.review.finding import Finding
+from plumbline.review.finding import Finding, finding
 from plumbline.site.problems import Problem, shown
 
 _MATCHING = "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-reservations-using.html"
 _IPC_LOCK_BIT = 14
 """https://github.com/torvalds/linux/blob/master/include/uapi/linux/capability.h"""
 _SMALL_MEMLOCK_KIB = 1024 * 1024
-"""Locked memory below this is too small for RDMA: its queues and buffers take hundreds of MiB. A round number of ours."""
+"""Locked memory below this is too small for RDMA, whose queues and buffers take hundreds of MiB: a round number."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +69,7 @@ def review_reservation(
     if reservation.get("Tenancy", "default") != "default":
         differs("Tenancy", shown(reservation["Tenancy"]), "tenancy default", "choose another reservation")
     id_ = str(reservation.get("CapacityReservationId", ""))
-    return [_finding(each, "reservation-fits-pool", _MATCHING, id_) for each in problems]
+    return [finding(each, rule="reservation-fits-pool", source=_MATCHING, resource=id_) for each in problems]
 
 
 def review_lustre_port(*, gke_support_enabled: bool, client_port: int) -> list[Finding]:
@@ -78,18 +78,18 @@ def review_lustre_port(*, gke_support_enabled: bool, client_port: int) -> list[F
     if client_port == port:
         return []
     return [
-        _finding(
+        finding(
             Problem(
                 path=("gkeSupportEnabled",),
-                found=f"gkeSupportEnabled {str(gke_support_enabled).lower()}, so the instance is at port {port}; nodes dial "
-                f"{client_port}",
+                found=f"gkeSupportEnabled {str(gke_support_enabled).lower()}, so the instance is at port {port}; "
+                f"nodes dial {client_port}",
                 needed="the same port on both sides: 6988 with gkeSupportEnabled, 988 without",
                 next="change the nodes' port; the instance's cannot be changed",
                 # That there are two ports is Google's word; that the second is 6988 is in reports only.
                 warns=True,
             ),
-            "lustre-port-agrees",
-            "https://cloud.google.com/managed-lustre/docs/create-instance",
+            rule="lustre-port-agrees",
+            source="https://cloud.google.com/managed-lustre/docs/create-instance",
         )
     ]
 
@@ -103,27 +103,14 @@ def review_memlock(*, uid: int, memlock_kib: int | None, effective_mask: int) ->
         return []
     why = "IPC_LOCK not effective for non-root" if uid else "IPC_LOCK not effective"
     return [
-        _finding(
+        finding(
             Problem(
                 path=("securityContext", "capabilities"),
                 found=f"user {uid}, locked memory limited to {memlock_kib} KiB; {why}",
                 needed="an effective IPC_LOCK, or an unlimited memlock",
                 next="run as user 0 with IPC_LOCK, or raise the limit on the node (containerd's LimitMEMLOCK=infinity)",
             ),
-            "memory-can-be-locked",
-            "https://man7.org/linux/man-pages/man2/getrlimit.2.html",
+            rule="memory-can-be-locked",
+            source="https://man7.org/linux/man-pages/man2/getrlimit.2.html",
         )
     ]
-
-
-def _finding(problem: Problem, rule: str, source: str, resource: str = "") -> Finding:
-    return Finding(
-        path=problem.path,
-        found=problem.found,
-        needed=problem.needed,
-        next=problem.next,
-        warns=problem.warns,
-        rule=rule,
-        source=source,
-        resource=resource,
-    )

@@ -4,11 +4,11 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from plumbline.review.finding import Finding
+from plumbline.review.finding import Finding, finding
 from plumbline.review.graph import Graph, Resource
 from plumbline.review.rule import Rule
 from plumbline.review.types import GKE_NODE_POOL, NODE_GROUP
-from plumbline.review.values import Json, is_true, items, number, text
+from plumbline.review.values import Json, items, number, text
 from plumbline.site.problems import Problem, shown
 
 _POOLS = (NODE_GROUP, GKE_NODE_POOL)
@@ -56,10 +56,14 @@ def _accelerated(pool: Json) -> bool:
     )
 
 
+def _keys(step: Step) -> str:
+    return ", ".join(step.replace_keys) or "an input"
+
+
 def _replaces_pool(step: Step) -> Iterator[Problem]:
     if step.type in _POOLS and step.replaces and _accelerated(step.old or step.new):
         nodes = _nodes(step.old)
-        keys = ", ".join(step.replace_keys) or "an input"
+        keys = _keys(step)
         yield Problem(
             path=(step.replace_keys[0],) if step.replace_keys else (),
             found=f"replace of {nodes if nodes is not None else 'all'} GPU nodes, because {keys} changed",
@@ -76,8 +80,9 @@ def _same_name(step: Step) -> Iterator[Problem]:
     if old and old == new:
         yield Problem(
             path=(key,),
-            found=f"fixed name {shown(new)}, and a replacement because {', '.join(step.replace_keys) or 'an input'} changed",
-            needed="a name of its own for the replacement: it is created before the old one is deleted, so the name exists",
+            found=f"fixed name {shown(new)}, and a replacement because {_keys(step)} changed",
+            needed="a name of its own for the replacement: it is created before the old one is deleted, and until then "
+            "the name exists",
             next="put what cannot change in place into the name, or give none",
         )
 
@@ -92,35 +97,33 @@ def _deletes_first(step: Step) -> Iterator[Problem]:
         )
 
 
-_ChangeJudge = Callable[[Step], Iterator[Problem]]
+@dataclass(frozen=True, kw_only=True)
+class ChangeRule:
+    """One thing that has to hold for the steps of an update."""
+
+    id: str
+    """In kebab case."""
+    judge: Callable[[Step], Iterator[Problem]]
+    source: str
+    """Address of the fact that it rests on."""
 
 
-def _none(_: Resource, __: Graph) -> Iterator[Problem]:
-    return iter(())
-
-
-CHANGE_RULES: tuple[tuple[Rule, _ChangeJudge], ...] = (
-    (
-        Rule(
-            id="gpu-pool-not-replaced",
-            types=_POOLS,
-            judge=_none,
-            source="https://github.com/pulumi/pulumi-gcp/issues/1139",
-        ),
-        _replaces_pool,
+CHANGE_RULES = (
+    ChangeRule(
+        id="gpu-pool-not-replaced", judge=_replaces_pool, source="https://github.com/pulumi/pulumi-gcp/issues/1139"
     ),
-    (Rule(id="replacement-has-its-own-name", types=tuple(_NAMES), judge=_none, source=_REPLACEMENT), _same_name),
-    (Rule(id="gpu-pool-not-deleted-first", types=_POOLS, judge=_none, source=_REPLACEMENT), _deletes_first),
+    ChangeRule(id="replacement-has-its-own-name", judge=_same_name, source=_REPLACEMENT),
+    ChangeRule(id="gpu-pool-not-deleted-first", judge=_deletes_first, source=_REPLACEMENT),
 )
 
 
 def review_steps(steps: Sequence[Step]) -> list[Finding]:
     """What is wrong with the steps of an update."""
     return [
-        rule.finding(problem, f"{step.type}::{step.name}")
+        finding(problem, rule=rule.id, source=rule.source, resource=f"{step.type}::{step.name}")
         for step in steps
-        for rule, judge in CHANGE_RULES
-        for problem in judge(step)
+        for rule in CHANGE_RULES
+        for problem in rule.judge(step)
     ]
 
 

@@ -33,3 +33,17 @@ class Finding(Problem):
             f"{head} ({self.rule})\n    found:  {self.found}\n    needed: {self.needed}\n"
             f"    next:   {self.next}\n    source: {self.source}"
         )
+
+
+def finding(problem: Problem, *, rule: str, source: str, resource: str = "", confirmed: bool = True) -> Finding:
+    """A problem as a rule's finding."""
+    return Finding(
+        path=problem.path,
+        found=problem.found,
+        needed=problem.needed,
+        next=problem.next,
+        warns=problem.warns or not confirmed,
+        rule=rule,
+        source=source,
+        resource=resource,
+    )

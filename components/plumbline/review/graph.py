@@ -24,7 +24,7 @@ class Resource:
     """URNs, or names, of what it depends on in any way."""
     property_dependencies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By property, URNs or names of what its value is made from."""
-    deleted_with: str | None | Unknown = UNKNOWN
+    deleted_with: str | Unknown | None = UNKNOWN
     """URN of the resource whose deletion takes this one along; None where there is none, unknown where nobody told."""
 
     @property
@@ -66,7 +66,7 @@ class Graph:
         """
         self.resources = tuple(resources)
         self.image_platforms = dict(image_platforms or {})
-        self._subnet_zones = dict(subnet_zones or {})
+        self.subnet_zones = dict(subnet_zones or {})
         self._by_urn = {resource.urn: resource for resource in resources if resource.urn}
 
     def of(self, *types: str) -> Iterator[Resource]:
@@ -114,10 +114,10 @@ class Graph:
         if not isinstance(subnets, list | tuple):
             return None
         pointers = self.pointers(resource, path, "aws:ec2/subnet:Subnet")
-        zones = [self._subnet_zones.get(each) for each in pointers.foreign]
+        zones = [self.subnet_zones.get(each) for each in pointers.foreign]
         for subnet in pointers.resources:
             id_ = subnet.id if isinstance(subnet.id, str) else ""
-            zones.append(text(subnet.props, "availabilityZone") or self._subnet_zones.get(id_))
+            zones.append(text(subnet.props, "availabilityZone") or self.subnet_zones.get(id_))
         known = {zone for zone in zones if zone}
         return None if pointers.open or None in zones else known
 

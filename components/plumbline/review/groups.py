@@ -159,8 +159,8 @@ def _self_traffic(path: Path, name: str, allowed: Permissions) -> Iterator[Probl
             path=path,
             found=f"security group {name} has no self {direction} of all traffic; its {direction} rules: "
             f"{allowed.words(direction)}",
-            needed="self ingress and self egress: rules of protocol -1 whose peer is the group itself; EFA traffic is no "
-            "IP traffic, and rules by address, 0.0.0.0/0 too, do not match it",
+            needed="self ingress and self egress: rules of protocol -1 whose peer is the group itself; EFA traffic is "
+            "no IP traffic, and rules by address, 0.0.0.0/0 too, do not match it",
             next=f"add an {direction} rule of protocol -1 that references the group itself",
         )
 
@@ -216,7 +216,7 @@ def _lustre_groups(file_system: Resource, graph: Graph) -> Iterator[Problem]:
                     found=f"security group {name} does not allow Lustre {word} {words}; its {direction} rules: "
                     f"{Permissions(rules=tuple(ours)).words(direction)}",
                     needed=(
-                        f"all traffic {word} it, protocol -1, by a reference to the group: EFA is not matched by address"
+                        f"all traffic {word} it, protocol -1, by a reference: EFA is not matched by address"
                         if over_efa
                         else f"{protocol} {ports} {word} it, in both directions"
                     ),

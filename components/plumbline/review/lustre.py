@@ -122,7 +122,7 @@ def _one_subnet(system: Resource, _: Graph) -> Iterator[Problem]:
             path=("subnetIds",),
             found=f"{len(names)} subnets{written}",
             needed="one subnet: FSx for Lustre lives in one zone",
-            next="give the subnet of the node pools that read most; from other zones traffic costs, and EFA cannot reach it",
+            next="give the subnet of the node pools that read most: from other zones traffic costs, and EFA ends there",
         )
 
 

@@ -82,7 +82,7 @@ def longest_name(logical: str) -> str:
 
 
 def review_names(kind: str, names: Iterable[str]) -> list[Finding]:
-    """What is wrong with any of the names that one resource gets in the course of its life; KeyError for no such kind."""
+    """What is wrong with any of the names that one resource gets in its life; KeyError for no such kind."""
     rule = _BY_KIND[kind]
     problems = [problem for name in names for problem in _name_problems(rule, name, (rule.property,))]
     return [_as_rule(rule).finding(problem) for problem in problems]
@@ -94,7 +94,7 @@ def _name_problems(rule: NameRule, name: str, path: Path) -> Iterator[Problem]:
             path=path,
             found=f"{shown(name)}, {len(name)} characters",
             needed=f"{rule.longest} characters at most",
-            next=f"shorten it by {len(name) - rule.longest}; if it is cut, keep a digest of the whole, so that two differ",
+            next=f"shorten it by {len(name) - rule.longest}; if it is cut, keep a digest of it, so that two differ",
         )
     if not re.fullmatch(rule.pattern, name):
         yield Problem(path=path, found=shown(name), needed=rule.in_words, next="correct the name")

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from plumbline.review.finding import Finding
+from plumbline.review.finding import Finding, finding
 from plumbline.review.graph import Graph, Resource
 from plumbline.site.problems import Problem
 
@@ -37,13 +37,4 @@ class Rule:
 
     def finding(self, problem: Problem, resource: str = "") -> Finding:
         """A problem as this rule's finding."""
-        return Finding(
-            path=problem.path,
-            found=problem.found,
-            needed=problem.needed,
-            next=problem.next,
-            warns=problem.warns or not self.confirmed,
-            rule=self.id,
-            source=self.source,
-            resource=resource,
-        )
+        return finding(problem, rule=self.id, source=self.source, resource=resource, confirmed=self.confirmed)

@@ -224,7 +224,7 @@ def _capacity_block(template: Resource, _: Graph) -> Iterator[Problem]:
         yield Problem(
             path=("placement",),
             found="a placement group beside market type capacity-block",
-            needed="no placement group: a block is placed already, and instances of another group get no capacity of it",
+            needed="no placement group: a block is placed already, and gives no capacity to another group",
             next="remove placement",
         )
 
@@ -338,9 +338,10 @@ def _same_groups(template: Resource, _: Graph) -> Iterator[Problem]:
             return
         sets[tuple(sorted(items(groups)))] += 1
     if len(sets) > 1:
+        named = "; ".join(", ".join(each) or "none" for each in sets)
         yield Problem(
             path=("networkInterfaces",),
-            found=f"EFA interfaces with different security groups: {'; '.join(', '.join(each) or 'none' for each in sets)}",
+            found=f"EFA interfaces with different security groups: {named}",
             needed="the same security groups on every EFA interface",
             next="give each interface all the groups",
         )

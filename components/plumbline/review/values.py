@@ -1,19 +1,22 @@
 """Inputs of resources as the engine has them in preview: plain values, some of which are not known yet."""
 
 from collections.abc import Mapping, Sequence
+from enum import Enum
 from typing import Any, Final
 
 Json = Mapping[str, Any]
 
 
-class Unknown:
-    """The type of `UNKNOWN`."""
+class Unknown(Enum):
+    """The type of `UNKNOWN`: an enumeration, of which a copy is the same."""
+
+    UNKNOWN = "unknown"
 
     def __repr__(self) -> str:
         return "UNKNOWN"
 
 
-UNKNOWN: Final = Unknown()
+UNKNOWN: Final = Unknown.UNKNOWN
 """Stands for a value that is known only after something else was created. No rule finds anything in it."""
 
 # How the engine marks values in a property bag.

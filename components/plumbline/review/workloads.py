@@ -96,8 +96,8 @@ def _tolerations(daemon_set: Resource, graph: Graph) -> Iterator[Problem]:
                 path=path,
                 found=f"{said or 'no toleration'} for {key}, and taint {value or 'without a value'} on node group "
                 f"{group.name} ({key}={value}:{effect})",
-                needed=f"a toleration that is for {key}={value}:{effect}: without it no pod of this DaemonSet runs there, "
-                "and nothing says so",
+                needed=f"a toleration that is for {key}={value}:{effect}: without it no pod of this DaemonSet runs "
+                "there, and nothing says so",
                 next=f"tolerate {key} with operator Exists",
             )
 
@@ -114,8 +114,8 @@ def _images(resource: Resource, graph: Graph) -> Iterator[Problem]:
             if architecture and architecture not in architectures:
                 yield Problem(
                     path=(*path, "image"),
-                    found=f"{image}, which is for {' and '.join(architectures) or 'nothing'} only, on node group {name}, "
-                    f"whose nodes are {architecture}",
+                    found=f"{image}, which is for {' and '.join(architectures) or 'nothing'} only, on node group "
+                    f"{name}, whose nodes are {architecture}",
                     needed=f"an image for {architecture}: any other ends with exec format error, again and again",
                     next=f"use an image that has {architecture}, or a nodeSelector {ARCHITECTURE}",
                 )
@@ -221,8 +221,8 @@ def _plugin_version(daemon_set: Resource, graph: Graph) -> Iterator[Problem]:
                 if hit and _may_run_on(daemon_set, group):
                     yield Problem(
                         path=(*path, "image"),
-                        found=f"version {'.'.join(numbers.groups())}, which {fault.effect}, for node group {group.name} of "
-                        f"{', '.join(hit)}",
+                        found=f"version {'.'.join(numbers.groups())}, which {fault.effect}, for node group "
+                        f"{group.name} of {', '.join(hit)}",
                         needed=f"{fault.needed} ({fault.source})",
                         next="use the catalogue's default, or a newer tag",
                     )
