@@ -4,8 +4,9 @@ The files have no ids for what is created with them, and name things of a stack 
 the id that the others in its file call it by, and what a file leaves out (the interfaces that carry a group) is added.
 """
 
+import copy
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -314,3 +315,21 @@ def findings(name: str, part: str) -> list[Finding]:
     if number == "25" and "GroupId" in case(name)[part]:
         return list(review_described_group(case(name)[part]))
     return review(GRAPHS[number](name, part)) if number in GRAPHS else OTHERS[number](part)
+
+
+def paths(value: Any, so_far: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """Every path in a value, the value itself left out."""
+    children = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+    for key, each in children:
+        yield (*so_far, key)
+        yield from paths(each, (*so_far, key))
+
+
+def masked(props: Mapping[str, Any], path: tuple[str | int, ...], value: Any) -> Any:
+    """The inputs, with another value at the path."""
+    changed = copy.deepcopy(dict(props))
+    holder: Any = changed
+    for part in path[:-1]:
+        holder = holder[part]
+    holder[path[-1]] = value
+    return changed

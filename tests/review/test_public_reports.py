@@ -1,15 +1,15 @@
 """Faults that people reported in public: each gets its verdict, its level, and findings that say what matters."""
 
-import copy
-from collections.abc import Iterator, Mapping
+import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 import yaml
 
-from plumbline.review import ALL_RULES, UNKNOWN, Graph, Resource, from_engine, review
+from plumbline.review import ALL_RULES, UNKNOWN, Graph, from_engine, review
 from plumbline.review.holders import group_held, holders
-from tests.review.reported import CASES, GRAPHS, case, findings
+from tests.review.reported import CASES, GRAPHS, case, findings, masked, paths
 
 EXPECT: list[dict[str, Any]] = yaml.safe_load((CASES / "EXPECT.yaml").read_text("utf-8"))
 IN_GRAPHS = [
@@ -36,23 +36,6 @@ def test_verdict_level_and_words(entry: Mapping[str, Any]) -> None:
     assert all(each.source.startswith("https://") and each.next and each.needed for each in found)
 
 
-def paths(value: Any, so_far: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    """Every path in a value, the value itself left out."""
-    children = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
-    for key, each in children:
-        yield (*so_far, key)
-        yield from paths(each, (*so_far, key))
-
-
-def masked(props: Mapping[str, Any], path: tuple[str | int, ...]) -> Any:
-    changed = copy.deepcopy(dict(props))
-    holder: Any = changed
-    for part in path[:-1]:
-        holder = holder[part]
-    holder[path[-1]] = UNKNOWN
-    return changed
-
-
 @pytest.mark.parametrize("entry", IN_GRAPHS, ids=name)
 def test_what_is_unknown_takes_findings_away_and_never_adds_one(entry: Mapping[str, Any]) -> None:
     graph = GRAPHS[entry["file"][:2]](entry["file"], entry["part"])
@@ -62,11 +45,11 @@ def test_what_is_unknown_takes_findings_away_and_never_adds_one(entry: Mapping[s
         for path in paths(target.props):
             if path[0] == "networkInterfaces" and len(path) > 1 and isinstance(path[1], int) and path[1] > 2:
                 continue  # thirty interfaces alike
-            changed = Resource(**{**vars(target), "props": masked(target.props, path)})
+            changed = dataclasses.replace(target, props=masked(target.props, path, UNKNOWN))
             others = [changed if each is target else each for each in graph.resources]
             after = review(Graph(others, subnet_zones=zones, image_platforms=graph.image_platforms))
             assert {(each.rule, each.resource) for each in after} <= before, path
-            if changed.props is not None and len(path) == 1:
+            if len(path) == 1:
                 assert not [each for each in after if each.resource == target.label and each.path[:1] == path], path
 
 

@@ -1,6 +1,9 @@
 """Each rule, with inputs that break it and inputs that do not; and our own components, which break none."""
 
+import dataclasses
 import json
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -10,7 +13,19 @@ import botocore.session  # type: ignore[import-untyped]
 import pytest
 import yaml
 
-from plumbline.review import ALL_RULES, RULES, UNKNOWN, Finding, Graph, Resource, review, review_resource, rules_for
+from plumbline.review import (
+    ALL_RULES,
+    RULES,
+    UNKNOWN,
+    Finding,
+    Graph,
+    Resource,
+    Step,
+    review,
+    review_resource,
+    review_steps,
+    rules_for,
+)
 from plumbline.review.names import KINDS
 from plumbline.review.types import (
     ASSOCIATION,
@@ -28,7 +43,7 @@ from plumbline.review.types import (
     SECURITY_GROUP,
     SUBNET,
 )
-from tests.review.reported import CASES, findings
+from tests.review.reported import CASES, findings, masked, paths
 
 Props = Mapping[str, Any]
 
@@ -573,6 +588,40 @@ def test_our_own_components_break_no_rule(created: bool) -> None:
     assert graph.pointers(nodes, ("launchTemplate", "id"), LAUNCH_TEMPLATE).resources == (pool,)
     assert graph.zones(nodes, "subnetIds") == {"us-west-2b"}
     assert [str(each) for each in review(graph)] == []
+
+
+def test_file_system_that_keeps_data_is_not_replaced() -> None:
+    step = Step(op="replace", type=LUSTRE, name="data", old=system().props, replace_keys=("securityGroupIds",))
+    (found,) = review_steps([step])
+    assert (found.rule, found.where, found.level) == ("file-system-not-replaced", "securityGroupIds", "error")
+    assert "because securityGroupIds changed" in found.found
+    assert review_steps([dataclasses.replace(step, op="update")]) == []
+    assert review_steps([dataclasses.replace(step, old={"deploymentType": "SCRATCH_2"})]) == []
+
+
+def test_template_that_a_node_group_calls_by_name_is_found() -> None:
+    named = group(launchTemplate={"name": "lt-by-name"}, instanceTypes=["p5.48xlarge"])
+    (found,) = review(Graph([named, template(name="lt-by-name", instanceType="p5.48xlarge")]))
+    assert found.rule == "node-group-template"
+    assert review(Graph([named, template(name="another", instanceType="p5.48xlarge")])) == []
+
+
+JUNK: tuple[Any, ...] = (None, "", "x", 0, -1, 1.5, True, [], [None], {}, {"x": 1}, UNKNOWN, [UNKNOWN], {"x": UNKNOWN})
+
+
+@pytest.mark.parametrize("resources", [*(each[2] for each in BAD), *GOOD])
+def test_no_value_in_any_place_breaks_a_review(resources: Sequence[Resource]) -> None:
+    for target in resources:
+        for path in paths(target.props):
+            for junk in JUNK:
+                changed = dataclasses.replace(target, props=masked(target.props, path, junk))
+                found = review(Graph([changed if each is target else each for each in resources]))
+                assert all(str(each) for each in found)
+
+
+def test_review_needs_no_engine() -> None:
+    code = "import sys, plumbline.review; assert not [each for each in sys.modules if each.startswith('pulumi')]"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @cache

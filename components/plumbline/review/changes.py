@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from plumbline.review.finding import Finding, finding
 from plumbline.review.graph import Graph, Resource
 from plumbline.review.rule import Rule
-from plumbline.review.types import GKE_NODE_POOL, NODE_GROUP
+from plumbline.review.types import GKE_NODE_POOL, LUSTRE, NODE_GROUP
 from plumbline.review.values import Json, items, number, text
 from plumbline.site.problems import Problem, shown
 
@@ -108,12 +108,27 @@ class ChangeRule:
     """Address of the fact that it rests on."""
 
 
+def _replaces_data(step: Step) -> Iterator[Problem]:
+    if step.type == LUSTRE and step.replaces and not str(step.old.get("deploymentType")).startswith("SCRATCH"):
+        yield Problem(
+            path=(step.replace_keys[0],) if step.replace_keys else (),
+            found=f"replace of a file system, because {_keys(step)} changed",
+            needed="the file system as it is: its replacement is empty, and the old one's data is deleted with it",
+            next=f"undo the change of {_keys(step)}; or make a second file system, and copy what is to stay",
+        )
+
+
 CHANGE_RULES = (
     ChangeRule(
         id="gpu-pool-not-replaced", judge=_replaces_pool, source="https://github.com/pulumi/pulumi-gcp/issues/1139"
     ),
     ChangeRule(id="replacement-has-its-own-name", judge=_same_name, source=_REPLACEMENT),
     ChangeRule(id="gpu-pool-not-deleted-first", judge=_deletes_first, source=_REPLACEMENT),
+    ChangeRule(
+        id="file-system-not-replaced",
+        judge=_replaces_data,
+        source="https://github.com/aws/aws-parallelcluster/issues/4651",
+    ),
 )
 
 

@@ -230,7 +230,10 @@ def _capacity_block(template: Resource, _: Graph) -> Iterator[Problem]:
 
 
 def templates_of(group: Resource, graph: Graph) -> tuple[Resource, ...]:
-    """The launch template of a node group, if it is in the stack."""
+    """The launch template of a node group, if it is in the stack: by its id, or by its name."""
+    by_name = text(group.props, "launchTemplate", "name")
+    if by_name:
+        return tuple(each for each in graph.of(LAUNCH_TEMPLATE) if text(each.props, "name") == by_name)
     return graph.pointers(group, ("launchTemplate", "id"), LAUNCH_TEMPLATE).resources
 
 
@@ -336,7 +339,7 @@ def _same_groups(template: Resource, _: Graph) -> Iterator[Problem]:
         groups = at(template, "networkInterfaces", i, "securityGroups")
         if groups is UNKNOWN or UNKNOWN in items(groups):
             return
-        sets[tuple(sorted(items(groups)))] += 1
+        sets[tuple(sorted(str(each) for each in items(groups)))] += 1
     if len(sets) > 1:
         named = "; ".join(", ".join(each) or "none" for each in sets)
         yield Problem(

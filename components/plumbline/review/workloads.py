@@ -73,6 +73,7 @@ def _tolerations(daemon_set: Resource, graph: Graph) -> Iterator[Problem]:
     given = at(daemon_set, *path)
     if given is UNKNOWN or has_unknown(given):
         return
+    listed = [each for each in items(given) if isinstance(each, Mapping)]
     images = [text(each, "image") or "" for _, each in _containers(daemon_set)]
     in_chain = any(_CHAIN.search(each) for each in (text(daemon_set.props, "metadata", "name") or "", *images))
     for group in graph.of(NODE_GROUP):
@@ -84,9 +85,9 @@ def _tolerations(daemon_set: Resource, graph: Graph) -> Iterator[Problem]:
             if key is None or value is UNKNOWN or effect is None:
                 continue
             value = str(value or "")
-            if tolerates(items(given), key, value, effect):
+            if tolerates(listed, key, value, effect):
                 continue
-            near = [each for each in items(given) if look(each, "key") == key]
+            near = [each for each in listed if look(each, "key") == key]
             if not near and not in_chain:
                 continue
             said = ", ".join(
@@ -129,8 +130,10 @@ def _efa_requested(resource: Resource, _: Graph) -> Iterator[Problem]:
         resources = look(container, "resources")
         if has_unknown(resources):
             continue
-        asked = {**(look(resources, "requests") or {}), **(look(resources, "limits") or {})}
-        if not number(asked.get(_GPU)) or number(asked.get(_EFA)):
+        gpus, devices = (
+            max(number(resources, each, name) or 0 for each in ("requests", "limits")) for name in (_GPU, _EFA)
+        )
+        if not gpus or devices:
             continue
         wants = any(
             text(each, "name") == "FI_PROVIDER" and text(each, "value") == "efa" for each in items(container, "env")
