@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import botocore.session  # type: ignore[import-untyped]
+import botocore.session
 import pytest
 import yaml
 
