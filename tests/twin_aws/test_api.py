@@ -119,7 +119,7 @@ def test_every_kind_of_reservation_is_told_apart(client: Client) -> None:
 
 def test_time_passes_for_reservations_and_outlives_the_daemon(aws: Engine, client: Client) -> None:
     opened = datetime.now(UTC) - timedelta(hours=21)
-    aws.world.store.put("aws-account", "account", {"opened": opened.isoformat()})
+    aws.world.store.put("account", "aws", {"opened": opened.isoformat()})
     application(aws.world)  # another daemon
     ec2 = client("ec2")
     states = {

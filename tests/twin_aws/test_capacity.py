@@ -84,7 +84,7 @@ def test_a_block_that_has_not_begun_takes_nobody_until_it_does(aws: Engine) -> N
         aws.update(GROUP, caught.value.kept.id, {"status": "CREATE_FAILED"}, inputs)
     assert machines(aws) == []
     opened = datetime.now(UTC) - timedelta(hours=21)
-    aws.world.store.put("aws-account", "account", {"opened": opened.isoformat()})
+    aws.world.store.put("account", "aws", {"opened": opened.isoformat()})
     assert aws.update(GROUP, caught.value.kept.id, {"status": "CREATE_FAILED"}, inputs)["status"] == "ACTIVE"
     assert reservations(aws) == [LATER_BLOCK, LATER_BLOCK]
 

@@ -147,10 +147,10 @@ def account(opened: datetime | None = None, now: datetime | None = None) -> Acco
 def account_in(store: Store, now: datetime | None = None) -> Account:
     """The account of a state folder: with what was made in it, and as time has passed since it was opened."""
     now = now or datetime.now(UTC)
-    document = store.get("aws-account", "account")
+    document = store.get("account", "aws")
     if document is None:
         document = {"opened": now.isoformat()}
-        store.put("aws-account", "account", document)
+        store.put("account", "aws", document)
     before = account(datetime.fromisoformat(document["opened"]), now)
     made = {id_: _made_reservation(each, now) for id_, each in store.list(RESERVATIONS).items()}
     groups = {
