@@ -103,7 +103,7 @@ def test_throughput_with_efa_is_refused_in_preview(stage: Rehearsal) -> None:
     preview = stage.preview(stage.config(site))
     assert preview.code != 0
     assert "LustreFileSystem::train-scratch" in preview.text
-    assert "protected" in preview.text
+    assert "marked for protection" in preview.text
 
 
 def test_size_grows_in_place_and_never_shrinks(stage: Rehearsal) -> None:

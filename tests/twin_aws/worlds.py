@@ -166,6 +166,14 @@ class Engine:
             request = provider_pb2.ReadRequest(urn=_urn(token), id=id_, inputs=encode(inputs))
         return decode(self.ask("Read", request).inputs)[0]
 
+    def outputs_read(self, token: str, id_: str) -> dict[str, Any]:
+        """What a program gets that names a resource by its id."""
+        return decode(self.ask("Read", provider_pb2.ReadRequest(urn=_urn(token), id=id_)).properties)[0]
+
+    def look_up(self, token: str, **asked: Any) -> dict[str, Any]:
+        answer = self.ask("Invoke", provider_pb2.InvokeRequest(tok=token, args=encode(asked)))
+        return decode(getattr(answer, "return"))[0]
+
     def read(self, token: str, id_: str) -> str:
         return str(self.ask("Read", provider_pb2.ReadRequest(urn=_urn(token), id=id_)).id)
 

@@ -207,8 +207,8 @@ def arn(service: str, path: str, *, of_account: bool = True) -> Make:
         region = "" if service == "iam" else call.region
         inputs = call.inputs
         name = inputs.get(call.kind.named) if call.kind.named else id_
-        where = path.format(id=id_, name=name, path=inputs.get("path") or "/")
-        return {"arn": f"arn:aws:{service}:{region}:{place}:{where}"}
+        filled = path.format(id=id_, name=name, path=inputs.get("path") or "/")
+        return {"arn": f"arn:aws:{service}:{region}:{place}:{filled}"}
 
     return make
 

@@ -31,7 +31,7 @@ _HDD_STEPS = {12: 6000, 40: 1800}
 _EFA_STEPS = {1000: 4800, 500: 9600, 250: 19200, 125: 38400}
 """GiB, by MB/s per TiB: step and minimum. https://docs.aws.amazon.com/fsx/latest/LustreGuide/getting-started.html"""
 _INTELLIGENT_STEP = 4000
-"""MB/s: https://docs.aws.amazon.com/fsx/latest/APIReference/API_CreateFileSystemLustreConfiguration.html"""
+"""MB/s: https://registry.terraform.io/providers/hashicorp/aws/latest/docs/resources/fsx_lustre_file_system"""
 _PORTS = ((988, 988), (1018, 1023))
 """https://docs.aws.amazon.com/fsx/latest/LustreGuide/limit-access-security-groups.html"""
 _LINKS = 8
@@ -76,9 +76,6 @@ def _storage(call: Call) -> None:
         for name in ("dataReadCacheConfiguration", "metadataConfiguration", "throughputCapacity"):
             if not inputs.get(name):
                 raise call.refuse("BadRequest", f"{name} is required when StorageType is INTELLIGENT_TIERING")
-        if int(inputs["throughputCapacity"]) % _INTELLIGENT_STEP:
-            text = f"ThroughputCapacity must be a multiple of {_INTELLIGENT_STEP} MBps"
-            raise call.refuse("BadRequest", text)
     for name in _NOT_ON.get(deployment, ()):
         if inputs.get(name):
             text = f"{name} is not supported for {deployment}: create a data repository association instead"
@@ -272,8 +269,19 @@ def _less(old: Any, new: Any) -> bool:
     return before is not None and after is not None and after < before
 
 
+def _mapping(value: Any) -> Mapping[str, Any]:
+    """A block of inputs; an empty one where it is absent or unknown."""
+    return value if isinstance(value, Mapping) else {}
+
+
 def _before_aws(inputs: Values) -> Iterator[tuple[str, str]]:
-    """What Terraform's `CustomizeDiff` says."""
+    """What Terraform's schema and `CustomizeDiff` say."""
+    capacity = _number(inputs.get("throughputCapacity"))
+    if capacity is not None and (capacity <= 0 or capacity % _INTELLIGENT_STEP):
+        yield (
+            "throughputCapacity",
+            f"expected throughputCapacity to be divisible by {_INTELLIGENT_STEP}, got {capacity}",
+        )
     deployment = inputs.get("deploymentType") or "SCRATCH_1"
     if inputs.get("metadataConfiguration") and deployment not in ("PERSISTENT_2", UNKNOWN):
         yield "metadataConfiguration", "metadata_configuration can only be set when deployment type is PERSISTENT_2"
@@ -303,9 +311,9 @@ class LustreKind(Kind):
         scratch = _kind_of(new)[0] == "SCRATCH_1"
         if "storageCapacity" in changed and (scratch or _less(old.get("storageCapacity"), new.get("storageCapacity"))):
             found.append("storageCapacity")
-        before, after = old.get("metadataConfiguration"), new.get("metadataConfiguration")
-        if isinstance(before, Mapping) and isinstance(after, Mapping) and after.get("mode") == "USER_PROVISIONED":
-            found += ["metadataConfiguration"] if _less(before.get("iops"), after.get("iops")) else []
+        before, after = _mapping(old.get("metadataConfiguration")), _mapping(new.get("metadataConfiguration"))
+        if after.get("mode") == "USER_PROVISIONED" and _less(before.get("iops"), after.get("iops")):
+            found.append("metadataConfiguration")
         versions = [old.get("fileSystemTypeVersion"), new.get("fileSystemTypeVersion")]
         if None not in versions and UNKNOWN not in versions:
             numbers = [tuple(map(int, str(version).split("."))) for version in versions]
