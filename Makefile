@@ -6,7 +6,7 @@ FAULT ?=
 py := .venv/bin/python
 pytest := .venv/bin/pytest
 
-.PHONY: help setup tools rehearse down env test check lock schema wheel clean
+.PHONY: help setup tools rehearse down env test bench check lock schema wheel clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -30,6 +30,9 @@ test: check tools ## everything: checks, pure tests, then those with a control p
 	@$(pytest) -m 'not control_plane and not engine'
 	@$(pytest) -m 'control_plane and not engine'
 	@$(pytest) -m engine
+
+bench: tools ## speed, as ratios measured in one run
+	@$(py) -m bench.preview
 
 check: setup ## format, lint, types
 	@.venv/bin/ruff format --check .

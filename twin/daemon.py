@@ -71,6 +71,10 @@ class LiveWorld:
             self.store.delete("plane", name)
         self._write_kubeconfig()
 
+    async def install(self, cluster: str, name: str, image: str) -> None:
+        """Run a program of the cloud's own on every node of a cluster."""
+        await self._kubelets[cluster].install(name, image)
+
     async def launch(self, instance: Instance) -> None:
         """Boot a machine, which registers a little later."""
         document = {**vars(instance), "labels": dict(instance.labels), "taints": [vars(t) for t in instance.taints]}

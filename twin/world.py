@@ -118,6 +118,13 @@ class World(Protocol):
         """Take a cluster away with everything in it. Nothing happens where there is none."""
         ...
 
+    async def install(self, cluster: str, name: str, image: str) -> None:
+        """Run a program of the cloud's own on every node of a cluster: a DaemonSet in kube-system of that name.
+
+        Repeating it with another image changes the image.
+        """
+        ...
+
     async def launch(self, instance: Instance) -> None:
         """Boot a machine. It registers as a node of its cluster a little later, unless a fault forbids that."""
         ...

@@ -98,6 +98,8 @@ def expectation(site: SitePlan, pool: PoolPlan) -> PoolExpectation:
         within_seconds=site.within.total_seconds(),
         stable_seconds=site.stable.total_seconds(),
         valid_seconds=site.valid.total_seconds(),
+        cni_floor=pool.cni_floor,
+        huge_pages=pool.fabric == "efa",
         starts=pool.starts,
         accept_deferred=site.accept_deferred if pool.starts else None,
     )

@@ -45,7 +45,7 @@ def node(name: str = NAMES[0], **changes: Any) -> dict[str, Any]:
         "topology.kubernetes.io/zone": EXPECTED.zone,
         "kubernetes.io/arch": "amd64",
     }
-    amounts = {GPU: "8", EFA: "32", "cpu": "192"}
+    amounts = {GPU: "8", EFA: "32", "cpu": "192", "hugepages-2Mi": "10256Mi"}
     return {
         "metadata": {"name": name, "labels": {**labels, **changes.get("labels", {})}},
         "spec": {
@@ -109,11 +109,21 @@ def crash(message: str) -> dict[str, Any]:
     return state
 
 
+def cni(tag: str = "v1.21.1-eksbuild.1") -> dict[str, Any]:
+    """The DaemonSet of the VPC CNI."""
+    image = f"602401143452.dkr.ecr.us-west-2.amazonaws.com/amazon-k8s-cni:{tag}"
+    return {
+        "metadata": {"name": "aws-node", "namespace": "kube-system"},
+        "spec": {"template": {"spec": {"containers": [{"image": image}]}}},
+    }
+
+
 def snapshot(
     nodes: list[dict[str, Any]] | None = None,
     sets: list[dict[str, Any]] | None = None,
     pods: list[dict[str, Any]] | None = None,
     logs: dict[str, str] | None = None,
+    others: list[dict[str, Any]] | None = None,
 ) -> Snapshot:
     """What is read of a cluster; each part is whole unless given."""
     plugins = [plugin.name for plugin in EXPECTED.plugins]
@@ -126,6 +136,7 @@ def snapshot(
         daemon_sets={(each.namespace, each.name): each for each in read},
         pods=tuple(Pod.from_json(each) for each in pods),
         logs=logs or {},
+        others=tuple([cni()] if others is None else others),
     )
 
 
@@ -170,4 +181,4 @@ def dra_snapshot(slices: list[dict[str, Any]] | None = None, **parts: Any) -> Sn
     )
     published = [resource_slice(name) for name in NAMES] if slices is None else slices
     offers = parts.get("offers", {"dra.net": offer("dra.net", map(Slice.from_json, published))})
-    return dataclasses.replace(seen, offers=offers, others=tuple(parts.get("others", ())))
+    return dataclasses.replace(seen, offers=offers, others=(cni(), *parts.get("others", ())))

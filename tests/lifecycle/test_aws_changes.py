@@ -9,6 +9,7 @@ import yaml
 
 from plumbline.plan import plan_site
 from plumbline.site import read_site
+from tests.lifecycle.reviewed import findings
 from tests.lifecycle.test_green_blocked_recovered import report
 from tests.rehearsals import Rehearsal
 from tools.toolbox import CHECKOUT
@@ -50,6 +51,10 @@ def test_local_stack_with_storage_and_two_zones_goes_green(stage: Rehearsal) -> 
     ]
     again = stage.preview(stage.config(SITE))
     assert again.operations() == {}, "and nothing is left to do"
+
+
+def test_review_of_storage_and_pools_finds_nothing(stage: Rehearsal) -> None:
+    assert [str(finding) for finding in findings(stage)] == []
 
 
 def test_count_changes_the_node_group_in_place(stage: Rehearsal) -> None:
@@ -143,3 +148,39 @@ def test_missing_right_is_named_and_can_be_waived(stage: Rehearsal) -> None:
         assert "could not be read (no right)" in lenient.text
     finally:
         stage.client.set_faults([])
+
+
+UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
+"""How the engine writes a value that is not known in preview."""
+MADE_BY_AWS = {
+    # Ids, ARNs and what a cluster says of itself: nobody can know them before.
+    *("id", "arn", "vpcId", "subnetId", "subnetIds", "gatewayId", "natGatewayId", "allocationId", "routeTableId"),
+    *("securityGroupId", "referencedSecurityGroupId", "securityGroups", "securityGroupIds", "nodeRoleArn", "roleArn"),
+    *("version", "kubeconfig", "clusterName", "fileSystemId", "role", "volumeHandle", "dnsname", "mountname"),
+}
+
+
+def unknown_fields(value: Any, field: str = "") -> set[str]:
+    """Names of the fields in which something is unknown."""
+    if isinstance(value, dict):
+        return {name for key, inner in value.items() for name in unknown_fields(inner, key)}
+    if isinstance(value, list):
+        return {name for inner in value for name in unknown_fields(inner, field)}
+    return {field} if value == UNKNOWN else set()
+
+
+def test_first_preview_knows_all_that_the_plan_knows_and_registers_nothing_twice(stage: Rehearsal) -> None:
+    stage.new_stack("fresh")
+    preview = stage.preview(stage.config(SITE, name="fresh"), stack="fresh")
+    assert preview.code == 0, preview.text
+    urns = [step["urn"] for step in preview.steps]
+    assert len(urns) == len(set(urns))
+    states = [step["newState"] for step in preview.steps if step["newState"].get("custom")]
+    unknown = {
+        f"{state['type'].split(':')[-1]}.{name}"
+        for state in states
+        for name in unknown_fields(state.get("inputs") or {})
+    }
+    assert {each for each in unknown if each.partition(".")[2] not in MADE_BY_AWS} == set()
+    gates = [state["inputs"] for state in states if state["type"] == "plumbline:index:FabricGate"]
+    assert all(unknown_fields(gate) <= {"kubeconfig"} for gate in gates)

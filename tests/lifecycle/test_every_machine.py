@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from plumbline.catalog import aws_catalogue
+from tests.lifecycle.reviewed import findings
 from tests.lifecycle.test_green_blocked_recovered import report
 from tests.rehearsals import Rehearsal
 from tests.sites import GOOD
@@ -32,11 +33,22 @@ def capacity(name: str) -> dict[str, Any]:
     return {"kind": "on-demand", "zone": "us-west-2d", "placement": "none"}
 
 
+BY_DRA = {
+    "name": "by-dra",
+    "machine": "p5.48xlarge",
+    "nodes": 1,
+    "capacity": {"kind": "reservation", "id": "cr-0a1b2c3d4e5f60719", "zone": "us-west-2c"},
+    "fabric": "efa",
+    "devices": "dra",
+}
 SITE = {
     **GOOD,
     "pools": [
-        {"name": name.replace(".", "-"), "machine": name, "nodes": 1, "capacity": capacity(name), "fabric": "efa"}
-        for name in sorted(MACHINES)
+        BY_DRA,
+        *(
+            {"name": name.replace(".", "-"), "machine": name, "nodes": 1, "capacity": capacity(name), "fabric": "efa"}
+            for name in sorted(MACHINES)
+        ),
     ],
     "proof": {"within": "120s", "stable": "2s"},
 }
@@ -47,7 +59,7 @@ def test_every_machine_is_proven_and_the_count_is_what_ec2_says(stage: Rehearsal
     assert done.code == 0, done.text
     found = report(stage)
     assert found["proven"] is True
-    gates = {gate["expected"]["machine"]: gate for gate in found["gates"]}
+    gates = {gate["expected"]["machine"]: gate for gate in found["gates"] if gate["pool"] != "by-dra"}
     assert sorted(gates) == sorted(MACHINES)
     for name, gate in gates.items():
         theirs = machine(name)
@@ -61,14 +73,26 @@ def test_every_machine_is_proven_and_the_count_is_what_ec2_says(stage: Rehearsal
         assert advertised["vpc.amazonaws.com/efa"] == efa, name
 
 
+def test_devices_by_dra_are_proven_beside_those_by_the_plugin(stage: Rehearsal) -> None:
+    [gate] = [gate for gate in report(stage)["gates"] if gate["pool"] == "by-dra"]
+    assert gate["expected"]["slices"] == {"dra.net": 32}
+    [node] = gate["proof"]["nodes"].values()
+    assert node["advertised"]["dra.net"] == "32"
+    assert "vpc.amazonaws.com/efa" not in node["advertised"]
+
+
 def test_templates_have_what_eks_forbids_in_none(stage: Rehearsal) -> None:
     templates = [
         each["inputs"]
         for each in stage.resources("aws:ec2/launchTemplate:LaunchTemplate")
         if each["inputs"].get("networkInterfaces")
     ]
-    assert len(templates) == len(MACHINES)
+    assert len(templates) == len(SITE["pools"])
     for template in templates:
         assert not {"iamInstanceProfile", "vpcSecurityGroupIds", "instanceInitiatedShutdownBehavior"} & set(template)
         assert "subnetId" not in json.dumps(template)
         assert "associatePublicIpAddress" not in json.dumps(template)
+
+
+def test_review_of_all_that_was_built_finds_nothing(stage: Rehearsal) -> None:
+    assert [str(finding) for finding in findings(stage)] == []

@@ -108,7 +108,7 @@ FAULTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "DaemonSet kube-system/efa-device-plugin",
             "aws-efa-k8s-device-plugin:v0.5.20",
             "exec format error",
-            "the nodes are amd64",
+            "amd64",  # the nodes are listed apart while their pods are in different states
             "plumbline:site.plugins.efa.image",
         ),
     ),

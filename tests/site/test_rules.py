@@ -174,3 +174,9 @@ def test_version_without_pinned_addons_says_which_to_pin() -> None:
     assert problem.found == (
         "no version of vpc_cni, coredns, kube_proxy, pod_identity_agent, fsx_csi_driver for Kubernetes 1.99"
     )
+
+
+def test_cni_that_takes_efa_interfaces_for_its_own_is_refused() -> None:
+    old = errors(declare(cluster={"version": "1.34", "addons": {"vpc_cni": "v1.18.3-eksbuild.1"}}))
+    assert old["cluster.addons.vpc_cni"].needed.startswith("v1.18.5 or newer")
+    assert read_site(declare(cluster={"version": "1.34", "addons": {"vpc_cni": "v1.18.5-eksbuild.1"}}))[1] == ()

@@ -177,6 +177,17 @@ def test_cluster_does_not_leave_its_nodes_behind(aws: Engine) -> None:
         aws.update(CLUSTER, "other", state, {**inputs, "version": "1.34"}, inputs)
 
 
+@pytest.mark.parametrize(("version", "passes"), [("1.30", False), ("1.31", True), ("1.34", True), ("1.35", False)])
+def test_nodes_are_not_newer_and_not_much_older_than_their_cluster(aws: Engine, version: str, passes: bool) -> None:
+    site = Site(aws)
+    if passes:
+        assert aws.create(GROUP, **site.group(version=version))[1]["version"] == version
+    else:
+        words = f"Requested Kubernetes version {version} is not valid for a node group of a cluster with 1.34"
+        with pytest.raises(Refused, match=words):
+            aws.create(GROUP, **site.group(version=version))
+
+
 def test_protected_cluster_is_not_deleted(aws: Engine) -> None:
     site = Site(aws)
     inputs = cluster(site, deletionProtection=True)
@@ -421,6 +432,8 @@ def test_pod_identity_is_one_to_a_service_account(aws: Engine) -> None:
     with pytest.raises(Refused, match=f"ResourceInUseException: Association already exists: {id_}"):
         aws.create(ADDON, **site.addon, podIdentityAssociations=[site.driver])
     aws.create(IDENTITY, **{**site.identity, "namespace": "another"})
+    elsewhere = {**site.addon, "namespaceConfig": {"namespace": "storage"}}
+    aws.create(ADDON, **elsewhere, podIdentityAssociations=[site.driver])
     with pytest.raises(Refused, match="No cluster found for name: none"):
         aws.create(IDENTITY, **{**site.identity, "clusterName": "none"})
 

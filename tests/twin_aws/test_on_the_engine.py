@@ -137,6 +137,7 @@ def test_plain_program_is_made_found_again_changed_and_taken_away(stage: Rehears
     (tmp_path / "Pulumi.yaml").write_text("name: plain\nruntime: python\n")
     (tmp_path / "__main__.py").write_text(PROGRAM)
     stage.new_stack("dev", cwd=tmp_path)
+    before = {file.name for file in stage.state.documents.glob("aws-*/*.json")}
     first = stage.pulumi("up", "--yes", stack="dev", cwd=tmp_path)
     assert first.code == 0, first.text
     outputs = stage.exported(stack="dev", cwd=tmp_path)["deployment"]["resources"][0]["outputs"]
@@ -157,4 +158,4 @@ def test_plain_program_is_made_found_again_changed_and_taken_away(stage: Rehears
     assert system["outputs"]["storageCapacity"] == 9600
     gone = stage.pulumi("destroy", "--yes", "--skip-preview", stack="dev", cwd=tmp_path)
     assert gone.code == 0, gone.text
-    assert not [folder for folder in (stage.state.documents).glob("aws-*") if list(folder.glob("*.json"))]
+    assert {file.name for file in stage.state.documents.glob("aws-*/*.json")} == before, "what was there is left alone"

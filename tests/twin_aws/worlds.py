@@ -41,6 +41,8 @@ class Imagined:
         self.store = Memory()
         self.on: set[str] = set()
         self.clusters: set[str] = set()
+        self.installed: dict[tuple[str, str], str] = {}
+        """Images, by cluster and name."""
         self.pace = 0.0
 
     async def create_cluster(self, name: str, version: str) -> ClusterAccess:
@@ -49,6 +51,9 @@ class Imagined:
 
     async def delete_cluster(self, name: str) -> None:
         self.clusters.discard(name)
+
+    async def install(self, cluster: str, name: str, image: str) -> None:
+        self.installed[cluster, name] = image
 
     async def launch(self, instance: Instance) -> None:
         self.store.put("machine", instance.id, {**vars(instance), "labels": dict(instance.labels), "taints": []})

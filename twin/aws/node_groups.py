@@ -14,7 +14,7 @@ from ipaddress import IPv4Address, IPv4Network
 from typing import Any
 
 from twin.aws.facts import Machine, machine
-from twin.aws.kinds import EKS_VERSIONS, Call, Kind, Values, admit_nodes, template_version
+from twin.aws.kinds import EKS_VERSIONS, NODES_BEHIND, Call, Kind, Values, admit_nodes, template_version
 from twin.aws.launch import Launch, check_launch, is_efa, reservations_of
 from twin.aws.refusal import LaunchFailure, Refusal
 from twin.world import Instance, Taint
@@ -411,9 +411,10 @@ def _check_request(call: Call) -> None:
 
 
 def _check_version(call: Call, of_cluster: str) -> None:
-    """https://kubernetes.io/releases/version-skew-policy/#kubelet : nodes are never newer than their cluster."""
+    """https://kubernetes.io/releases/version-skew-policy/#kubelet : never newer than their cluster, nor much older."""
     version = call.inputs.get("version") or of_cluster
-    if version not in EKS_VERSIONS or EKS_VERSIONS.index(version) > EKS_VERSIONS.index(of_cluster):
+    behind = EKS_VERSIONS.index(of_cluster) - EKS_VERSIONS.index(version) if version in EKS_VERSIONS else -1
+    if not 0 <= behind <= NODES_BEHIND:
         text = f"Requested Kubernetes version {version} is not valid for a node group of a cluster with {of_cluster}"
         raise call.refuse("InvalidParameterException", text)
 

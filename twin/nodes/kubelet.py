@@ -125,6 +125,17 @@ class Kubelets:
         for work in (self._watch_pods, self._renew_leases, self._forget_capacity, self._edit_daemon_sets):
             self._keep(self._forever(work))
 
+    async def install(self, name: str, image: str) -> None:
+        """Put a DaemonSet into the cluster, or give it another image."""
+        path = f"/apis/apps/v1/namespaces/kube-system/daemonsets/{name}?fieldManager=cloud&force=true"
+        answer = await self._client.request(
+            "PATCH",
+            path,
+            json=objects.daemon_set(name, image),
+            headers={"Content-Type": "application/apply-patch+yaml"},
+        )
+        answer.raise_for_status()
+
     async def stop(self) -> None:
         """Stop acting; objects stay as they are."""
         self._stopping = True

@@ -223,3 +223,25 @@ def pod_status(pod: Json, instance: Instance, phase: str, containers: list[Json]
         "conditions": conditions,
         "containerStatuses": containers,
     }
+
+
+def daemon_set(name: str, image: str) -> Json:
+    """A program of the cloud's own, on every node whatever its taints."""
+    labels = {"k8s-app": name}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": name, "namespace": "kube-system", "labels": labels},
+        "spec": {
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {
+                    "hostNetwork": True,
+                    "priorityClassName": "system-node-critical",
+                    "tolerations": [{"operator": "Exists"}],
+                    "containers": [{"name": name, "image": image}],
+                },
+            },
+        },
+    }

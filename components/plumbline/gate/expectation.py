@@ -32,7 +32,7 @@ class PluginExpectation(Input):
 class PoolExpectation(PoolInput):
     """One generation of a pool, as it has to be seen in its cluster."""
 
-    later: ClassVar[frozenset[str]] = frozenset({"slices", "starts", "accept_deferred"})
+    later: ClassVar[frozenset[str]] = frozenset({"slices", "starts", "accept_deferred", "cni_floor", "huge_pages"})
 
     nodes: int = Field(ge=1)
     node_selector: Mapping[str, str] = Field(min_length=1)
@@ -52,6 +52,10 @@ class PoolExpectation(PoolInput):
     within_seconds: float = Field(gt=0)
     stable_seconds: float = Field(ge=0)
     valid_seconds: float = Field(gt=0)
+    cni_floor: str | None = None
+    """The oldest VPC CNI that its interfaces work with; None where any does."""
+    huge_pages: bool = False
+    """Whether its fabric's software uses huge pages of 2 MiB, which the image sets aside; their absence warns."""
     starts: AwareDatetime | None = None
     """When its capacity begins, if it has not begun: until then nothing is proven."""
     accept_deferred: str | None = None

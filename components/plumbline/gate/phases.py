@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from plumbline.catalog.dra import DRIVERS
+from plumbline.gate.cni import old_cni, unknown_cni
 from plumbline.gate.expectation import PluginExpectation, PoolExpectation
 from plumbline.gate.placement import why_excluded
 from plumbline.gate.rivals import rivals
@@ -57,9 +58,14 @@ def _result(
 
 
 def nodes_phase(expected: PoolExpectation, snapshot: Snapshot) -> PhaseResult:
-    """Joined, Ready, the right number, zone, machine, architecture and labels; topology labels warn."""
+    """Joined, Ready, the right number, zone, machine, architecture, labels and CNI; topology labels warn."""
     nodes = snapshot.nodes
-    found = [*_wrong_hardware(expected, nodes), *_labels_missing(expected, nodes), *_too_many(expected, nodes)]
+    found = [
+        *_wrong_hardware(expected, nodes),
+        *_labels_missing(expected, nodes),
+        *_too_many(expected, nodes),
+        *old_cni(expected, snapshot),
+    ]
     not_ready = [node for node in nodes if not node.ready]
     missing = expected.nodes - len(nodes)
     if missing > 0:
@@ -81,7 +87,7 @@ def nodes_phase(expected: PoolExpectation, snapshot: Snapshot) -> PhaseResult:
         found,
         summary=f"{ready} of {expected.nodes} nodes Ready",
         pending=frozenset(),
-        warnings=_topology_missing(expected, nodes),
+        warnings=(*_topology_missing(expected, nodes), *unknown_cni(expected, snapshot)),
     )
 
 
@@ -332,9 +338,23 @@ def advertised_phase(expected: PoolExpectation, snapshot: Snapshot) -> PhaseResu
         unseen += _not_seen(driver, offered, snapshot.nodes)
         found += _offered_otherwise(expected, snapshot, driver, wanted, offered)
         found += _by_both_mechanisms(driver, offered, snapshot.nodes)
-    result = _result("advertised", found, summary="; ".join(good), pending=frozenset(), unseen=unseen)
+    warnings = _no_huge_pages(snapshot.nodes) if expected.huge_pages else ()
+    result = _result(
+        "advertised", found, summary="; ".join(good), pending=frozenset(), unseen=unseen, warnings=warnings
+    )
     seen = {node.name: dict(_amounts_seen(expected, snapshot, node)) for node in snapshot.nodes}
     return PhaseResult(**{**vars(result), "seen": seen})
+
+
+def _no_huge_pages(nodes: Sequence[Node]) -> tuple[str, ...]:
+    """EFA's provider in libfabric allocates from huge pages, and takes ordinary memory where there are none.
+
+    https://docs.aws.amazon.com/eks/latest/userguide/node-efa.html
+    """
+    without = [node.name for node in nodes if node.allocatable.get("hugepages-2Mi", "0") in ("", "0", "0Mi")]
+    if not without:
+        return ()
+    return (f"no huge pages of 2 MiB on {names(without)}: the image does not set them aside, and EFA is slower",)
 
 
 def _amounts_seen(expected: PoolExpectation, snapshot: Snapshot, node: Node) -> Iterator[tuple[str, str]]:

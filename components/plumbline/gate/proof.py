@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
+from plumbline.gate.cni import cni_image
 from plumbline.gate.expectation import PoolExpectation
 from plumbline.gate.snapshot import Node, Snapshot
 from plumbline.gate.verdict import Certainty, Diagnosis, PhaseResult, Verdict
@@ -95,7 +96,8 @@ def identities(snapshot: Snapshot) -> dict[str, dict[str, str]]:
         for name, pod in snapshot.plugin_pods(daemon_set).items():
             running = ", ".join(sorted(c.image_id or c.image for c in pod.containers))
             images.setdefault(name, {})[f"image of {daemon_set.name}"] = running
-    return {node.name: {**_identity(node), **images.get(node.name, {})} for node in snapshot.nodes}
+    network = {"CNI": cni} if (cni := cni_image(snapshot)) else {}
+    return {node.name: {**_identity(node), **network, **images.get(node.name, {})} for node in snapshot.nodes}
 
 
 _DRIVER_LABEL = "nvidia.com/cuda.driver-version.full"
@@ -123,7 +125,7 @@ def digest(expected: PoolExpectation, identity: Mapping[str, Mapping[str, str]])
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-_NOT_PROVEN = {"within_seconds", "stable_seconds", "valid_seconds", "starts", "accept_deferred"}
+_NOT_PROVEN = {"within_seconds", "stable_seconds", "valid_seconds", "starts", "accept_deferred", "huge_pages"}
 
 
 def differences(proof: Proof, identity: Mapping[str, Mapping[str, str]]) -> list[str]:

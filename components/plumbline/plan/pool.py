@@ -51,6 +51,8 @@ class PoolPlan:
     """Extended resources that every node has to advertise, exactly."""
     slices: Mapping[str, int]
     """DRA drivers, and how many devices of each every node has to offer, exactly."""
+    cni_floor: str | None
+    """The oldest VPC CNI that its interfaces work with; None where any does."""
     topology_labels: tuple[str, ...]
     """Labels that the cloud writes for the node's place in its network."""
     ami_release: str | None
@@ -137,6 +139,7 @@ def plan_pool(site: Site, pool: Pool, catalogue: AwsCatalogue, seen: SeenAccount
         taint=labels.NEURON_TAINT if facts.accelerator == "neuron" else labels.GPU_TAINT,
         resources=_resources(pool, facts, nics, catalogue),
         slices=_slices(pool, nics, catalogue),
+        cni_floor=catalogue.eks.cni_efa_only_floor if any(nic.kind == "efa-only" for nic in nics) else None,
         topology_labels=tuple(
             labels.AWS_NETWORK_LAYER.format(layer=layer) for layer in range(1, facts.topology_layers + 1)
         ),

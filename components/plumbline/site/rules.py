@@ -334,6 +334,16 @@ def _fabric_fits(draft: Draft, catalogue: AwsCatalogue) -> Iterator[Problem]:
                 next=f"remove the line to take the pinned default; see {catalogue.address(facts, 'efa_plugin_floor')}",
                 warns="efa_plugin_floor" in facts.unconfirmed,
             )
+    cni = draft.cluster.addons.vpc_cni if draft.cluster else None
+    floor = catalogue.eks.cni_efa_only_floor
+    if cni and _older(cni.partition("-")[0], floor) and any(pool.fabric == "efa" for pool in draft.pools):
+        yield Problem(
+            path=("cluster", "addons", "vpc_cni"),
+            found=shown(cni),
+            needed=f"v{floor} or newer: older ones take efa-only interfaces for their own",
+            next="remove the line to take the pinned one; "
+            f"see {catalogue.address(catalogue.eks, 'cni_efa_only_floor')}",
+        )
     for pool in draft.pools:
         if pool.devices != "dra":
             continue

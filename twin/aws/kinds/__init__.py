@@ -5,11 +5,12 @@ from collections.abc import Mapping
 from twin.aws.kinds import ec2, eks, fsx, iam, keys
 from twin.aws.kinds.base import RESERVATION, Call, Kind, Values
 from twin.aws.kinds.ec2 import addresses_free, template_version
-from twin.aws.kinds.eks import EKS_VERSIONS, admit_nodes
+from twin.aws.kinds.eks import EKS_VERSIONS, NODES_BEHIND, admit_nodes
 
 __all__ = [
     "EKS_VERSIONS",
     "KINDS",
+    "NODES_BEHIND",
     "RESERVATION",
     "Call",
     "Kind",

@@ -25,8 +25,22 @@ POD_IDENTITY = "aws:eks/podIdentityAssociation:PodIdentityAssociation"
 
 EKS_VERSIONS = ("1.30", "1.31", "1.32", "1.33", "1.34")
 """https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html"""
-_NODES_BEHIND = 3
+NODES_BEHIND = 3
 """Minor versions that nodes may be older than the control plane: https://kubernetes.io/releases/version-skew-policy/"""
+
+
+CNI = "aws-node"
+"""The DaemonSet of the VPC CNI, which EKS puts into every cluster.
+
+https://docs.aws.amazon.com/eks/latest/userguide/managing-vpc-cni.html
+"""
+_OWN_CNI = "v1.20.1-eksbuild.3"
+"""The version that a new cluster has before anybody asks for another."""
+
+
+def cni_image(version: str) -> str:
+    """Of a version of the add-on."""
+    return f"602401143452.dkr.ecr.us-west-2.amazonaws.com/amazon-k8s-cni:{version}"
 
 
 _ENDPOINT = {"endpointPrivateAccess": False, "endpointPublicAccess": True}
@@ -88,7 +102,7 @@ def _cluster_version(call: Call) -> None:
         text = f"Unsupported Kubernetes minor version update from {old} to {new}"
         raise call.refuse("InvalidParameterException", text, "UpdateClusterVersion")
     groups = [group for group in call.all(NODE_GROUP).values() if group["clusterName"] == call.id]
-    late = sorted(g["nodeGroupName"] for g in groups if _minor(new) - _minor(g["version"]) > _NODES_BEHIND)
+    late = sorted(g["nodeGroupName"] for g in groups if _minor(new) - _minor(g["version"]) > NODES_BEHIND)
     if late:
         text = f"Nodegroups [{', '.join(late)}] must be updated to match cluster version {old} before updating cluster "
         raise call.refuse("InvalidRequestException", f"{text}version", "UpdateClusterVersion")
@@ -214,6 +228,7 @@ class ClusterKind(Kind):
             "version": version,
             "tagsAll": call.inputs.get("tags") or {},
         }
+        await call.world.install(name, CNI, cni_image(_OWN_CNI))
         call.world.store.put(folder(self.token), name, outputs)
         return name, outputs
 
@@ -320,12 +335,12 @@ def _entry_rules(call: Call) -> None:
 def _entry_made(call: Call, _id: str) -> Values:
     principal = call.inputs["principalArn"]
     kind = call.inputs.get("type") or "STANDARD"
-    account, path = principal.split(":", 4)[-1].split(":", 1)
-    noun, name = path.split("/", 1)
+    of_account = re.fullmatch(r"arn:aws:iam::(\d+):(\w+)/(.+)", principal)
+    path = "/".join(of_account.group(2, 1, 3)) if of_account else principal
     session = re.sub(r":iam::(\d+):role/(?:.*/)?", r":sts::\1:assumed-role/", principal) + "/{{SessionName}}"
     user = "system:node:{{EC2PrivateDNSName}}" if kind in _NODE_TYPES else session if ":role/" in principal else ""
     return {
-        "accessEntryArn": _arn_of(call, "access-entry", f"{noun}/{account}/{name}"),
+        "accessEntryArn": _arn_of(call, "access-entry", path),
         "createdAt": _now(),
         "modifiedAt": _now(),
         "kubernetesGroups": ["system:nodes"] if kind in _NODE_TYPES else call.inputs.get("kubernetesGroups") or [],
@@ -449,7 +464,7 @@ def _addon_rules(call: Call) -> None:
             raise call.refuse("InvalidParameterException", message)
     for association in call.inputs.get("podIdentityAssociations") or ():
         _check_pod_role(call, association["roleArn"])
-        found = _association_of(call, association["serviceAccount"])
+        found = _association_of(call, association["serviceAccount"], _namespace(call.inputs))
         if found and found.get("ownerArn") != (call.find(ADDON, call.id) or {}).get("arn", ""):
             raise call.refuse("ResourceInUseException", f"Association already exists: {found['associationId']}")
     if role := call.inputs.get("serviceAccountRoleArn"):
@@ -471,11 +486,11 @@ def _check_pod_role(call: Call, role_arn: str) -> None:
         raise call.refuse("InvalidParameterException", text)
 
 
-def _association_of(call: Call, account: str, namespace: str | None = None) -> Values | None:
-    """The pod identity of a service account; that of an add-on is in whichever namespace its add-on is."""
+def _association_of(call: Call, account: str, namespace: str) -> Values | None:
+    """The pod identity of a service account."""
+    place = (call.inputs["clusterName"], namespace, account)
     for found in call.all(POD_IDENTITY).values():
-        same = (found["clusterName"], found["serviceAccount"]) == (call.inputs["clusterName"], account)
-        if same and namespace in (None, found["namespace"]):
+        if (found["clusterName"], found["namespace"], found["serviceAccount"]) == place:
             return found
     return None
 
@@ -490,14 +505,21 @@ _NAMESPACES = {
 """Where add-ons live that are not in kube-system: the pages of workloads-add-ons-available-eks.html."""
 
 
+def _namespace(addon: Values) -> str:
+    """Where an add-on's pods are: in its own namespace, unless the program gives another."""
+    config = addon.get("namespaceConfig") or {}
+    return str(config.get("namespace") or _NAMESPACES.get(addon["addonName"], "kube-system"))
+
+
 @dataclass(frozen=True, kw_only=True)
 class AddonKind(OfClusterKind):
-    """An add-on. Its pods do not run here; its pod identities are made with it, and go with it."""
+    """An add-on. Of its pods only the CNI's run here; its pod identities are made with it, and go with it."""
 
     async def create(self, call: Call) -> tuple[str, Values]:
         """Make it. Raises: Refusal."""
         id_, outputs = await Kind.create(self, call)
         self._associate(call, outputs)
+        await self._run(call, outputs)
         return id_, outputs
 
     async def update(self, call: Call, id_: str, state: Values) -> Values:
@@ -505,7 +527,13 @@ class AddonKind(OfClusterKind):
         outputs = {**await Kind.update(self, call, id_, state), "modifiedAt": _now()}
         call.world.store.put(folder(ADDON), id_, outputs)
         self._associate(call, outputs)
+        await self._run(call, outputs)
         return outputs
+
+    @staticmethod
+    async def _run(call: Call, addon: Values) -> None:
+        if addon["addonName"] == "vpc-cni":
+            await call.world.install(addon["clusterName"], CNI, cni_image(addon["addonVersion"]))
 
     async def delete(self, call: Call, id_: str) -> None:
         """Take it away. Raises: Refusal."""
@@ -528,7 +556,7 @@ class AddonKind(OfClusterKind):
         for account, role in asked.items():
             inputs = {
                 "clusterName": addon["clusterName"],
-                "namespace": _NAMESPACES.get(addon["addonName"], "kube-system"),
+                "namespace": _namespace(addon),
                 "serviceAccount": account,
                 "roleArn": role,
             }
@@ -539,9 +567,10 @@ class AddonKind(OfClusterKind):
 
 
 def _addon_made(call: Call, _id: str) -> Values:
+    vpc_cni = call.inputs["addonName"] == "vpc-cni"
     return {
         "arn": _arn_of(call, "addon", call.inputs["addonName"]),
-        "addonVersion": call.inputs.get("addonVersion") or "v1.0.0-eksbuild.1",
+        "addonVersion": call.inputs.get("addonVersion") or (_OWN_CNI if vpc_cni else "v1.0.0-eksbuild.1"),
         "createdAt": _now(),
         "modifiedAt": _now(),
     }
