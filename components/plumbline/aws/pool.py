@@ -35,9 +35,23 @@ class AwsPool(pulumi.ComponentResource):
         network: AwsNetwork,
         cluster: AwsCluster,
         plugins: Sequence[pulumi.Resource],
+        serving: Sequence[pulumi.Resource] = (),
         prover: Provider,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
+        """Register it.
+
+        Args:
+            name: prefix of its resources' names: the plan's full name.
+            plan: the generation.
+            site: the site's plan.
+            network: where its nodes are.
+            cluster: which they join.
+            plugins: the DaemonSets that it needs.
+            serving: what else jobs on it need: add-ons, the nodes that these run on, file systems.
+            prover: our provider.
+            opts: as for every component.
+        """
         super().__init__("plumbline:index:AwsPool", name, None, opts)
         template = self._template(name, plan, network, cluster)
         self.node_group = self._node_group(name, plan, template, network, cluster)
@@ -46,7 +60,10 @@ class AwsPool(pulumi.ComponentResource):
             f"{name}-guard",
             guard_inputs(site, plan),
             cluster.kubeconfig,
-            pulumi.ResourceOptions.merge(ours, pulumi.ResourceOptions(depends_on=[self.node_group])),
+            # The engine deletes it before all of these: a refusal leaves the jobs everything that they run with.
+            pulumi.ResourceOptions.merge(
+                ours, pulumi.ResourceOptions(depends_on=[self.node_group, *plugins, *serving])
+            ),
         )
         self.gate = FabricGate(
             name,

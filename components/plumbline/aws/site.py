@@ -60,9 +60,10 @@ class AwsSite(pulumi.ComponentResource):
             enable_server_side_apply=True,
             opts=pulumi.ResourceOptions(parent=self, depends_on=self.cluster.ready),
         )
+        serving: list[pulumi.Resource] = [*self.cluster.ready]
         if not plan.cluster.exists:
             system = AwsSystemPool(f"{name}-system", plan, network=self.network, cluster=self.cluster, opts=on_aws)
-            self.cluster.add_after_nodes(name, plan, system.node_group)
+            serving += [system.node_group, *self.cluster.add_after_nodes(name, plan, system.node_group)]
         plugins = DevicePlugins(
             f"{name}-plugins", plan.plugins, pulumi.ResourceOptions(parent=self, providers=[self.kubernetes])
         )
@@ -87,6 +88,7 @@ class AwsSite(pulumi.ComponentResource):
                 network=self.network,
                 cluster=self.cluster,
                 plugins=plugins.daemon_sets,
+                serving=[*serving, *(self.storage[each] for each in pool.storage)],
                 prover=prover,
                 opts=on_aws,
             )
