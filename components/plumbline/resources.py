@@ -99,6 +99,7 @@ def expectation(site: SitePlan, pool: PoolPlan) -> PoolExpectation:
         stable_seconds=site.stable.total_seconds(),
         valid_seconds=site.valid.total_seconds(),
         cni_floor=pool.cni_floor,
+        driver_floor=pool.facts.driver_floor,
         huge_pages=pool.fabric == "efa",
         starts=pool.starts,
         accept_deferred=site.accept_deferred if pool.starts else None,

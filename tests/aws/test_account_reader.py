@@ -15,6 +15,7 @@ from tests.sites import GOOD, declare, declare_pool
 from tests.twin_aws.test_api import served
 from tests.twin_aws.worlds import Engine, engine
 from twin.aws.api import application
+from twin.aws.existing import furnish
 from twin.credentials import ACCESS_KEY, SECRET_KEY
 
 BLOCK, BLOCK_TO_COME, BLOCK_ENDING = "cr-0a1b2c3d4e5f60750", "cr-0a1b2c3d4e5f60751", "cr-0a1b2c3d4e5f60752"
@@ -169,3 +170,18 @@ def test_what_is_read_and_does_not_agree_stops_also_where_reading_may_fail(aws: 
     seen, unread = read_account(site)
     with pytest.raises(SiteError, match="us-west-2c: the hardware of cr-0a1b2c3d4e5f60719 is there"):
         agreed(site, replace(seen), unread)
+
+
+def test_cluster_and_subnets_that_somebody_else_has_are_read(aws: Engine) -> None:
+    furnish(aws.world)
+    subnets = {"us-west-2b": "subnet-0a1b2c3d4e5f60718", "us-west-2c": "subnet-0a1b2c3d4e5f60719"}
+    raw = declare(
+        network={"existing": {"vpc": "vpc-0a1b2c3d4e5f60718", "subnets": subnets}},
+        cluster={"existing": "shared", "version": "1.34"},
+    )
+    assert problems(raw) == []
+    raw["pools"][0]["capacity"] = {"kind": "reservation", "id": "cr-0a1b2c3d4e5f60719", "zone": "us-west-2c"}
+    [public] = problems(raw)
+    assert public.found == "subnet-0a1b2c3d4e5f60719, which gives instances public addresses"
+    raw["cluster"]["existing"] = "nobodys"
+    assert "nobodys, which EKS does not know in us-west-2" in [problem.found for problem in problems(raw)]

@@ -32,6 +32,26 @@ POOL = plan_site(read_site(GOOD)[0]).pools[0]
             "capacity.zone",
         ),
         ("InvalidCapacityReservationId.NotFound", "the reservation does not exist", "capacity.id"),
+        (
+            "InvalidCapacityReservationState.PendingActivation - Your Capacity Block is not active yet.",
+            "the capacity block has not begun",
+            "run `pulumi up` again when it has",
+        ),
+        (
+            "VcpuLimitExceeded - You have requested more vCPU capacity than your current vCPU limit of 192 allows",
+            "quota of On-Demand vCPUs",
+            "Service Quotas",
+        ),
+        (
+            "InsufficientFreeAddresses: Amazon Autoscaling was unable to launch instances because there are not enough",
+            "has no addresses left",
+            "a larger subnet",
+        ),
+        (
+            "AttachmentLimitExceeded - Network card '0' of p6-b300.48xlarge takes no efa-only",
+            "does not take the interfaces",
+            "remove layout of the pool",
+        ),
         ("something new", "AWS refused the node group", "AWS's words above"),
     ],
 )

@@ -219,6 +219,8 @@ def test_destroy_is_refused_while_a_training_pod_runs(stage: Rehearsal) -> None:
     assert done.code != 0
     assert "is kept: 1 training pod still there" in done.text
     assert "training/llama-0 on ip-10-20-32-1" in done.text
+    kept = kubectl(stage, "get", "daemonsets", "--namespace", "kube-system", "--output", "name")
+    assert {"efa-device-plugin", "nvidia-device-plugin"} <= {line.rpartition("/")[2] for line in kept.split()}
     machines = stage.client.world()["machines"].values()
     assert sum(machine["group"] == POOL.full_name for machine in machines) == 2
 

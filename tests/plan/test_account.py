@@ -9,6 +9,7 @@ import pytest
 from plumbline.catalog import aws_catalogue
 from plumbline.plan import (
     SeenAccount,
+    SeenCluster,
     SeenMachine,
     SeenReservation,
     SeenSubnet,
@@ -233,3 +234,25 @@ def test_placement_group_that_a_reservation_was_made_in_has_to_be_declared_and_n
     plain, tight = (plan_site(read_site(raw)[0]).pools[0] for raw in (GOOD, declared))
     assert (plain.placement_group, tight.placement_group) == (None, "tight")
     assert plain.generation != tight.generation
+
+
+ADOPTS = declare(network=THEIRS, cluster={"existing": "shared", "version": "1.33"})
+CLUSTER = SeenCluster(version="1.34", vpc=SUBNET.vpc, status="ACTIVE")
+
+
+@pytest.mark.parametrize(
+    ("cluster", "where", "needed"),
+    [
+        (None, "cluster.existing", "a cluster of this account and region"),
+        (replace(CLUSTER, status="DELETING"), "cluster.existing", "a cluster that is active"),
+        (replace(CLUSTER, vpc="vpc-0b1b2c3d"), "network.existing.vpc", "vpc-0b1b2c3d, which shared is in"),
+        (replace(CLUSTER, version="1.32"), "cluster.version", "1.32 or older: nodes are never newer"),
+    ],
+)
+def test_cluster_that_is_adopted_has_to_fit(cluster: SeenCluster | None, where: str, needed: str) -> None:
+    there = {SUBNET.id: SUBNET}
+    assert problems(ADOPTS, seen(subnets=there, cluster=CLUSTER)) == []
+    problem = only(ADOPTS, seen(subnets=there, cluster=cluster))
+    assert problem.where == f"plumbline:site.{where}"
+    assert problem.needed.startswith(needed)
+    assert problems(ADOPTS, seen(subnets=there, unread=frozenset({"cluster"}))) == []

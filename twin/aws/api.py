@@ -18,6 +18,7 @@ from urllib.parse import parse_qsl, unquote
 from aiohttp import web
 
 from twin.aws.describe import OPERATIONS, ApiError, Asked
+from twin.aws.existing import start_if_asked
 from twin.aws.facts import account_in
 from twin.credentials import ACCESS_KEY
 from twin.world import World
@@ -77,6 +78,8 @@ class _Api:
         if service is None:
             text = f"the rehearsal does not simulate the service {name}; it simulates {', '.join(OPERATIONS)}"
             return web.json_response({"__type": "UnsupportedOperation", "message": text}, status=400)
+        if name == "eks" and said.path.startswith("/clusters/"):
+            await start_if_asked(self._world, said.path.split("/")[2])
         return service.answer(self._world, said, scope)
 
     async def _service(self, name: str) -> _Service | None:

@@ -15,7 +15,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from plumbline.plan import SeenAccount, SeenMachine, SeenReservation, SeenSubnet, labels
+from plumbline.plan import SeenAccount, SeenCluster, SeenMachine, SeenReservation, SeenSubnet, labels
 from plumbline.plan.account import Part
 from plumbline.site import CapacityBlock, Reservation, ReservationGroup, Site
 
@@ -26,6 +26,7 @@ READS = (
     "ec2:DescribeInstances",
     "ec2:DescribeSubnets",
     "resource-groups:ListGroupResources",
+    "eks:DescribeCluster",
 )
 """Rights that reading takes, apart from those of the provider."""
 
@@ -37,6 +38,7 @@ _NOT_THERE = frozenset(
         "InvalidInstanceType",
         "InvalidSubnetID.NotFound",
         "NotFoundException",
+        "ResourceNotFoundException",
     }
 )
 _WAIT = Config(connect_timeout=5, read_timeout=20, retries={"mode": "standard", "max_attempts": 3})
@@ -112,6 +114,7 @@ class _Reader:
             offered=self._offered({pool.machine for pool in self._site.pools if pool.capacity.kind == "on-demand"}),
             running=self._running() if wanted else {},
             subnets=self._subnets(),
+            cluster=self._cluster(),
             # Last: known once all the others were asked for.
             unread=frozenset(each.part for each in self._unread),
         )
@@ -207,6 +210,20 @@ class _Reader:
                 for raw in raws
             }
         return found
+
+    def _cluster(self) -> SeenCluster | None:
+        name = self._site.cluster.existing
+        if name is None:
+            return None
+
+        def described() -> Any:
+            client = self._session.client("eks", region_name=self._site.region, config=_WAIT)
+            return client.describe_cluster(name=name)["cluster"]
+
+        raw = self._try("cluster", "eks:DescribeCluster", described)
+        if raw is None:
+            return None
+        return SeenCluster(version=raw["version"], vpc=raw["resourcesVpcConfig"]["vpcId"], status=raw["status"])
 
     def _try(self, part: Part, right: str, ask: Callable[[], T]) -> T | None:
         """The answer; None, and a note, where there is none."""

@@ -25,6 +25,37 @@ _CODES = "https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview
 
 _SIGNS = (
     _Sign(
+        pattern=re.compile(r"PendingActivation|not active yet", re.I),
+        cause="the capacity block has not begun",
+        fix="run `pulumi up` again when it has; with ec2:DescribeCapacityReservations it is known before, and the pool "
+        "waits without nodes",
+        certainty=Certainty.CERTAIN,
+        source=_CODES,
+    ),
+    _Sign(
+        pattern=re.compile(r"VcpuLimitExceeded", re.I),
+        cause="the account's quota of On-Demand vCPUs does not hold these instances",
+        fix="ask AWS for more (Service Quotas, EC2, Running On-Demand instances of the machine's family); reservations "
+        "count too",
+        certainty=Certainty.CERTAIN,
+        source=_CODES,
+    ),
+    _Sign(
+        pattern=re.compile(r"InsufficientFreeAddresses", re.I),
+        cause="the pool's subnet has no addresses left for its nodes",
+        fix="name a larger subnet, or take a larger network.cidr for a new site",
+        certainty=Certainty.CERTAIN,
+        source=_HEALTH,
+    ),
+    _Sign(
+        pattern=re.compile(r"AttachmentLimitExceeded|network card|device index", re.I),
+        cause="the machine does not take the interfaces of the launch template",
+        fix="remove layout of the pool, if it is set; otherwise this release's catalogue is wrong about the machine: "
+        "compare it with `aws ec2 describe-instance-types`",
+        certainty=Certainty.LIKELY,
+        source=_CODES,
+    ),
+    _Sign(
         pattern=re.compile(r"NodeCreationFailure|failed to join", re.I),
         cause="instances were launched, and did not join the cluster",
         fix="look at the instances' console output: a node that runs and does not join has no route to the API server, "

@@ -32,7 +32,9 @@ class PluginExpectation(Input):
 class PoolExpectation(PoolInput):
     """One generation of a pool, as it has to be seen in its cluster."""
 
-    later: ClassVar[frozenset[str]] = frozenset({"slices", "starts", "accept_deferred", "cni_floor", "huge_pages"})
+    later: ClassVar[frozenset[str]] = frozenset(
+        {"slices", "starts", "accept_deferred", "cni_floor", "driver_floor", "huge_pages"}
+    )
 
     nodes: int = Field(ge=1)
     node_selector: Mapping[str, str] = Field(min_length=1)
@@ -54,6 +56,8 @@ class PoolExpectation(PoolInput):
     valid_seconds: float = Field(gt=0)
     cni_floor: str | None = None
     """The oldest VPC CNI that its interfaces work with; None where any does."""
+    driver_floor: str | None = None
+    """The oldest NVIDIA driver that the machine works with; None where any current one does."""
     huge_pages: bool = False
     """Whether its fabric's software uses huge pages of 2 MiB, which the image sets aside; their absence warns."""
     starts: AwareDatetime | None = None

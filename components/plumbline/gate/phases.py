@@ -8,8 +8,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from plumbline.catalog.dra import DRIVERS
-from plumbline.gate.cni import old_cni, unknown_cni
 from plumbline.gate.expectation import PluginExpectation, PoolExpectation
+from plumbline.gate.floors import old_cni, old_driver, unknown_cni
 from plumbline.gate.placement import why_excluded
 from plumbline.gate.rivals import rivals
 from plumbline.gate.signs import Sign, quote, read_signs
@@ -58,13 +58,14 @@ def _result(
 
 
 def nodes_phase(expected: PoolExpectation, snapshot: Snapshot) -> PhaseResult:
-    """Joined, Ready, the right number, zone, machine, architecture, labels and CNI; topology labels warn."""
+    """Joined, Ready, the right number, zone, machine, architecture, labels, CNI and driver; topology labels warn."""
     nodes = snapshot.nodes
     found = [
         *_wrong_hardware(expected, nodes),
         *_labels_missing(expected, nodes),
         *_too_many(expected, nodes),
         *old_cni(expected, snapshot),
+        *old_driver(expected, snapshot),
     ]
     not_ready = [node for node in nodes if not node.ready]
     missing = expected.nodes - len(nodes)

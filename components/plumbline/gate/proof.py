@@ -9,8 +9,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
-from plumbline.gate.cni import cni_image
 from plumbline.gate.expectation import PoolExpectation
+from plumbline.gate.floors import DRIVER_LABEL, cni_image
 from plumbline.gate.snapshot import Node, Snapshot
 from plumbline.gate.verdict import Certainty, Diagnosis, PhaseResult, Verdict
 
@@ -100,10 +100,6 @@ def identities(snapshot: Snapshot) -> dict[str, dict[str, str]]:
     return {node.name: {**_identity(node), **network, **images.get(node.name, {})} for node in snapshot.nodes}
 
 
-_DRIVER_LABEL = "nvidia.com/cuda.driver-version.full"
-"""Where GPU feature discovery runs. https://github.com/NVIDIA/k8s-device-plugin/tree/main/docs/gpu-feature-discovery"""
-
-
 def _identity(node: Node) -> dict[str, str]:
     fields = {
         "boot id": "bootID",
@@ -113,7 +109,7 @@ def _identity(node: Node) -> dict[str, str]:
         "operating system": "osImage",
     }
     identity = {"provider id": node.provider_id, **{words: node.info.get(key, "") for words, key in fields.items()}}
-    if driver := node.labels.get(_DRIVER_LABEL):
+    if driver := node.labels.get(DRIVER_LABEL):
         identity["driver"] = driver
     return identity
 

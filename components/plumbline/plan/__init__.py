@@ -2,6 +2,7 @@
 
 from plumbline.plan.account import (
     SeenAccount,
+    SeenCluster,
     SeenMachine,
     SeenReservation,
     SeenSubnet,
@@ -20,6 +21,7 @@ __all__ = [
     "PluginPlan",
     "PoolPlan",
     "SeenAccount",
+    "SeenCluster",
     "SeenMachine",
     "SeenReservation",
     "SeenSubnet",

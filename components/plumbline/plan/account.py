@@ -8,7 +8,7 @@ from typing import Literal
 from plumbline.catalog import AwsCatalogue, Machine
 from plumbline.site import CapacityBlock, OnDemand, Pool, Problem, Reservation, ReservationGroup, Site
 from plumbline.site.problems import Path
-from plumbline.site.rules import ADDRESSES_PER_NODE
+from plumbline.site.rules import ADDRESSES_PER_NODE, older
 
 LAST_MINUTES = timedelta(minutes=40)
 """EKS scales a node group of a capacity block down this long before the block ends.
@@ -61,7 +61,18 @@ class SeenSubnet:
     gives_public_addresses: bool
 
 
-Part = Literal["reservation groups", "capacity reservations", "machine types", "offerings", "instances", "subnets"]
+@dataclass(frozen=True, kw_only=True)
+class SeenCluster:
+    """A cluster that exists."""
+
+    version: str
+    vpc: str
+    status: str
+
+
+Part = Literal[
+    "reservation groups", "capacity reservations", "machine types", "offerings", "instances", "subnets", "cluster"
+]
 """What is read of an account, each by a call of its own."""
 
 
@@ -82,6 +93,8 @@ class SeenAccount:
     running: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """Instances of this site, by reservation id and generation label."""
     subnets: Mapping[str, SeenSubnet] = field(default_factory=dict)
+    cluster: SeenCluster | None = None
+    """The cluster to adopt; None where there is none, or none of that name."""
 
     def block_of(self, pool: Pool) -> SeenReservation | None:
         """The capacity block that a pool is in; None for any other pool."""
@@ -113,7 +126,7 @@ def account_problems(
             *_subnet(pool, site, seen),
         )
     ]
-    return [*problems, *_room(site, generations, seen)]
+    return [*problems, *_cluster(site, seen), *_room(site, generations, seen)]
 
 
 def _capacity(index: int, pool: Pool, seen: SeenAccount) -> Iterator[Problem]:
@@ -388,6 +401,43 @@ def _subnet(pool: Pool, site: Site, seen: SeenAccount) -> Iterator[Problem]:
             needed=f"{needed} for {pool.nodes} nodes of pool {pool.name}, about {ADDRESSES_PER_NODE} each",
             next="name a larger subnet, or ask for fewer nodes",
             warns=found.free_addresses >= pool.nodes,
+        )
+
+
+def _cluster(site: Site, seen: SeenAccount) -> Iterator[Problem]:
+    """A cluster that is adopted: there, in the VPC of the nodes, and not older than they."""
+    name, network = site.cluster.existing, site.network.existing
+    if name is None or network is None or "cluster" in seen.unread:
+        return
+    found = seen.cluster
+    if found is None:
+        yield Problem(
+            path=("cluster", "existing"),
+            found=f"{name}, which EKS does not know in {site.region}",
+            needed="a cluster of this account and region",
+            next=f"see aws eks list-clusters --region {site.region}",
+        )
+        return
+    if found.status not in ("ACTIVE", "UPDATING"):
+        yield Problem(
+            path=("cluster", "existing"),
+            found=f"{name}, which is {found.status}",
+            needed="a cluster that is active",
+            next="wait until it is, or name another",
+        )
+    if found.vpc != network.vpc:
+        yield Problem(
+            path=("network", "existing", "vpc"),
+            found=network.vpc,
+            needed=f"{found.vpc}, which {name} is in: its nodes join from there",
+            next=f"set vpc: {found.vpc}, and subnets of it",
+        )
+    if older(found.version, site.cluster.version):
+        yield Problem(
+            path=("cluster", "version"),
+            found=site.cluster.version,
+            needed=f"{found.version} or older: that is what {name} has, and nodes are never newer than their cluster",
+            next=f'set version: "{found.version}", or upgrade the cluster first',
         )
 
 

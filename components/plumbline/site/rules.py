@@ -281,7 +281,7 @@ def _stable_before_deadline(draft: Draft, _: AwsCatalogue) -> Iterator[Problem]:
         )
 
 
-def _older(version: str, floor: str) -> bool:
+def older(version: str, floor: str) -> bool:
     """Whether a version such as 1.34, v0.5.20 or 570.133.20 is older than another."""
 
     def parts(text: str) -> list[int]:
@@ -302,7 +302,7 @@ def _machine_allows(draft: Draft, catalogue: AwsCatalogue) -> Iterator[Problem]:
                 warns="capacity_kinds" in facts.unconfirmed,
             )
         floor = facts.kubernetes_floor
-        if floor and draft.cluster and _older(draft.cluster.version, floor):
+        if floor and draft.cluster and older(draft.cluster.version, floor):
             yield Problem(
                 path=("cluster", "version"),
                 found=shown(draft.cluster.version),
@@ -326,7 +326,7 @@ def _fabric_fits(draft: Draft, catalogue: AwsCatalogue) -> Iterator[Problem]:
         image = draft.plugins.efa.image if draft.plugins else None
         tag = re.search(r":v?([0-9]+(?:\.[0-9]+)+)", image or "")
         floor = facts.efa_plugin_floor
-        if floor and tag and pool.fabric == "efa" and pool.devices != "dra" and _older(tag[1], floor):
+        if floor and tag and pool.fabric == "efa" and pool.devices != "dra" and older(tag[1], floor):
             yield Problem(
                 path=("plugins", "efa", "image"),
                 found=shown(image),
@@ -336,7 +336,7 @@ def _fabric_fits(draft: Draft, catalogue: AwsCatalogue) -> Iterator[Problem]:
             )
     cni = draft.cluster.addons.vpc_cni if draft.cluster else None
     floor = catalogue.eks.cni_efa_only_floor
-    if cni and _older(cni.partition("-")[0], floor) and any(pool.fabric == "efa" for pool in draft.pools):
+    if cni and older(cni.partition("-")[0], floor) and any(pool.fabric == "efa" for pool in draft.pools):
         yield Problem(
             path=("cluster", "addons", "vpc_cni"),
             found=shown(cni),
@@ -355,7 +355,7 @@ def _fabric_fits(draft: Draft, catalogue: AwsCatalogue) -> Iterator[Problem]:
                 next="remove devices, or set fabric: efa",
             )
         floor = catalogue.eks.dra_kubernetes_floor
-        if draft.cluster and _older(draft.cluster.version, floor):
+        if draft.cluster and older(draft.cluster.version, floor):
             yield Problem(
                 path=("pools", pool.index, "devices"),
                 found=f'"dra", with Kubernetes {draft.cluster.version}',

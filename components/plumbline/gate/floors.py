@@ -1,4 +1,4 @@
-"""The VPC CNI: older ones take `efa-only` interfaces, which have no address, for their own."""
+"""Floors of versions: the VPC CNI, of which older ones take `efa-only` interfaces for their own, and the driver."""
 
 import re
 from collections.abc import Iterator
@@ -46,6 +46,36 @@ def unknown_cni(expected: PoolExpectation, snapshot: Snapshot) -> tuple[str, ...
     return (f"the VPC CNI has to be {expected.cni_floor} or newer, and its version is not known: {seen}",)
 
 
+DRIVER_LABEL = "nvidia.com/cuda.driver-version.full"
+"""Where GPU feature discovery runs. https://github.com/NVIDIA/k8s-device-plugin/tree/main/docs/gpu-feature-discovery"""
+
+
+def old_driver(expected: PoolExpectation, snapshot: Snapshot) -> Iterator[Diagnosis]:
+    """Nodes whose driver is older than the machine works with, as far as a label tells it."""
+    if expected.driver_floor is None:
+        return
+    floor = _numbers(expected.driver_floor)
+    told = {node.name: node.labels[DRIVER_LABEL] for node in snapshot.nodes if DRIVER_LABEL in node.labels}
+    old = {name: version for name, version in told.items() if _numbers(version) < floor}
+    if old:
+        yield Diagnosis(
+            cause=f"the NVIDIA driver is older than {expected.machine} works with",
+            certainty=Certainty.CERTAIN,
+            evidence=(
+                *(f"{name}: {version}" for name, version in sorted(old.items())[:8]),
+                f"needed: {expected.driver_floor} or newer",
+            ),
+            fix="set ami_release of the pool to a release with a newer driver, or mend the image of your own; "
+            "either builds new nodes",
+            nodes=tuple(sorted(old)),
+            heals=False,
+        )
+
+
 def _version(image: str) -> tuple[int, ...] | None:
-    found = re.search(r":v?([0-9]+)\.([0-9]+)\.([0-9]+)", image)
-    return tuple(int(part) for part in found.groups()) if found else None
+    found = re.search(r":v?([0-9]+\.[0-9]+\.[0-9]+)", image)
+    return _numbers(found[1]) if found else None
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall("[0-9]+", version))

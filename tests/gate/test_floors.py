@@ -1,4 +1,4 @@
-"""The VPC CNI and huge pages: what EFA needs of the node beside its devices."""
+"""Floors of versions, and huge pages: what a fabric needs of the node beside its devices."""
 
 import pytest
 
@@ -47,6 +47,18 @@ def test_cni_is_part_of_what_was_proven() -> None:
     before, after = (identities(snapshot(others=[cni(tag)])) for tag in ("v1.20.1", "v1.21.1"))
     assert before[NAMES[0]]["CNI"].endswith(":v1.20.1")
     assert before != after
+
+
+@pytest.mark.parametrize(("version", "verdict"), [("570.124.06", Verdict.FAIL), ("580.95.05", Verdict.PASS)])
+def test_driver_that_is_too_old_for_the_machine_is_named(version: str, verdict: Verdict) -> None:
+    b200 = EXPECTED.model_copy(update={"driver_floor": "570.133.20"})
+    labelled = node(NAMES[0], labels={"nvidia.com/cuda.driver-version.full": version})
+    result = nodes_phase(b200, snapshot(nodes=[labelled, node(NAMES[1])]))
+    assert result.verdict is verdict
+    if verdict is Verdict.FAIL:
+        [diagnosis] = result.diagnoses
+        assert diagnosis.nodes == (NAMES[0],)
+        assert diagnosis.evidence == (f"{NAMES[0]}: 570.124.06", "needed: 570.133.20 or newer")
 
 
 def test_node_without_huge_pages_warns_by_name() -> None:
