@@ -21,6 +21,8 @@ class AwsLustre(pulumi.ComponentResource):
     dns_name: pulumi.Output[str]
     mount_name: pulumi.Output[str]
     capacity_gib: pulumi.Output[int]
+    serving: list[pulumi.Resource]
+    """What mounts rest on. Depend on these and not on the component: claims, which come late, are its children too."""
 
     def __init__(
         self,
@@ -48,6 +50,7 @@ class AwsLustre(pulumi.ComponentResource):
             volume_binding_mode="Immediate",
             opts=pulumi.ResourceOptions(parent=self, provider=kubernetes),
         )
+        self.serving = [system, self._class]
         self.register_outputs({"id": self.id})
 
     def claim(

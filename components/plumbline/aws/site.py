@@ -88,7 +88,7 @@ class AwsSite(pulumi.ComponentResource):
                 network=self.network,
                 cluster=self.cluster,
                 plugins=plugins.daemon_sets,
-                serving=[*serving, *(self.storage[each] for each in pool.storage)],
+                serving=[*serving, *(part for each in pool.storage for part in self.storage[each].serving)],
                 prover=prover,
                 opts=on_aws,
             )
