@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+import re
 import threading
 from collections import defaultdict
 from collections.abc import Callable
@@ -278,6 +279,7 @@ def test_new_cluster_has_pinned_addons_a_system_pool_and_least_rights(site: Regi
     ]
     system = site[NODE_GROUP]["train-system"]
     assert "taints" not in system
+    assert re.fullmatch("train-system-[0-9a-f]{6}", system["nodeGroupName"]), "a replacement has another name"
     assert system["subnetIds"] == ["train-private-us-west-2a-id", "train-private-us-west-2b-id"]
     cluster = site["aws:eks/cluster:Cluster"]["train-cluster"]
     assert cluster["enabledClusterLogTypes"] == ["audit", "authenticator"]

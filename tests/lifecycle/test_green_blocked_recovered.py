@@ -155,7 +155,8 @@ def test_unreachable_api_server_is_unknown_in_read_and_in_update(stage: Rehearsa
 
 def pools(stage: Rehearsal) -> set[str]:
     """Ids of the node groups of pools: all but the system pool's."""
-    return {group["id"] for group in stage.resources("aws:eks/nodeGroup:NodeGroup")} - {"train:train-system"}
+    groups = {group["id"] for group in stage.resources("aws:eks/nodeGroup:NodeGroup")}
+    return {id_ for id_ in groups if not id_.startswith("train:train-system-")}
 
 
 # --- back on the engine ----------------------------------------------------------------------------------------------

@@ -57,7 +57,7 @@ class AwsSystemPool(pulumi.ComponentResource):
         self.node_group = aws.eks.NodeGroup(
             name,
             cluster_name=cluster.name,
-            node_group_name=name,
+            node_group_name=plan.system_name,
             node_role_arn=cluster.node_role.arn,
             subnet_ids=[network.subnets[zone] for zone in plan.network.zones],
             scaling_config=aws.eks.NodeGroupScalingConfigArgs(desired_size=nodes, min_size=nodes, max_size=nodes),

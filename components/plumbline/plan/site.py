@@ -1,5 +1,6 @@
 """The plan of a whole site."""
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -12,6 +13,7 @@ from plumbline.plan.account import SeenAccount
 from plumbline.plan.pool import PoolPlan, plan_pool
 from plumbline.plan.subnets import SubnetPlan, plan_subnets
 from plumbline.site import Network, Pool, Site, Storage
+from plumbline.site.rules import GENERATION_LENGTH
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,6 +103,12 @@ class SitePlan:
     valid: timedelta
     accept_deferred: str | None
     """The reason for which a pool without capacity yet may let the stack complete."""
+
+    @property
+    def system_name(self) -> str:
+        """Name of the system pool's node group, with a digest of what replaces it: so it is built before the old goes."""
+        where = sorted(self.network.existing_subnets.values()) or list(self.network.zones)
+        return f"{self.name}-system-{hashlib.sha256(','.join(where).encode()).hexdigest()[:GENERATION_LENGTH]}"
 
     @property
     def generations(self) -> dict[str, str]:
