@@ -246,7 +246,7 @@ CLUSTER = SeenCluster(version="1.34", vpc=SUBNET.vpc, status="ACTIVE")
         (None, "cluster.existing", "a cluster of this account and region"),
         (replace(CLUSTER, status="DELETING"), "cluster.existing", "a cluster that is active"),
         (replace(CLUSTER, vpc="vpc-0b1b2c3d"), "network.existing.vpc", "vpc-0b1b2c3d, which shared is in"),
-        (replace(CLUSTER, version="1.32"), "cluster.version", "1.32 or older: nodes are never newer"),
+        (replace(CLUSTER, version="1.32"), "cluster.version", "1.32 or older: that is what shared has"),
     ],
 )
 def test_cluster_that_is_adopted_has_to_fit(cluster: SeenCluster | None, where: str, needed: str) -> None:

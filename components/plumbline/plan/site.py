@@ -106,7 +106,7 @@ class SitePlan:
 
     @property
     def system_name(self) -> str:
-        """Name of the system pool's node group, with a digest of what replaces it: so it is built before the old goes."""
+        """Name of the system pool's node group, with a digest of what replaces it: a successor is built first."""
         where = sorted(self.network.existing_subnets.values()) or list(self.network.zones)
         return f"{self.name}-system-{hashlib.sha256(','.join(where).encode()).hexdigest()[:GENERATION_LENGTH]}"
 
