@@ -70,6 +70,8 @@ class AwsCluster(pulumi.ComponentResource):
     node_role: aws.iam.Role
     node_policies: list[pulumi.Resource]
     """A node group needs them for as long as it exists, to be deleted as well."""
+    control_plane: list[pulumi.Resource]
+    """What has to exist before its API answers; empty for a cluster that exists."""
     ready: list[pulumi.Resource]
     """What has to exist before a node joins: the cluster, and the add-ons that run on every node."""
     kubeconfig: pulumi.Output[str]
@@ -101,6 +103,7 @@ class AwsCluster(pulumi.ComponentResource):
         self.node_role, attached = service_role(f"{name}-node", "ec2", policies, plan.region, self._tags, self)
         self.node_policies = [*attached]
         self.access, self.ready = self._adopt(plan) if plan.cluster.exists else self._build(name, plan, network)
+        self.control_plane = [self._cluster] if self._cluster else []
         self.name = pulumi.Output.from_input(self.access.name)
         made = pulumi.Output.all(self.access.endpoint, self.access.certificate_authority).apply(
             lambda parts: kubeconfig(plan.cluster.name, plan.region, parts[0], parts[1])

@@ -172,53 +172,34 @@ class AwsLustre(pulumi.ComponentResource):
             opts=child,
         )
         facts = fsx_catalogue().network
+        directions = {"in": aws.vpc.SecurityGroupIngressRule, "out": aws.vpc.SecurityGroupEgressRule}
         # EFA is matched by no port: all traffic, and by reference.
         ports = [(None, None)] if efa else list(facts.ports)
-        peers = {"servers": group.id, "nodes": network.fabric_group.id}
-        rules: list[pulumi.Resource] = []
-        for who, peer in peers.items():
-            for first, last in ports:
-                key = f"{name}-{who}" + (f"-{first}" if first else "")
-                rules.append(
-                    aws.vpc.SecurityGroupIngressRule(
-                        f"{key}-in",
-                        security_group_id=group.id,
-                        referenced_security_group_id=peer,
-                        ip_protocol="-1" if efa else facts.protocol,
-                        from_port=first,
-                        to_port=last,
-                        opts=child,
-                    )
-                )
-                rules.append(
-                    aws.vpc.SecurityGroupEgressRule(
-                        f"{key}-out",
-                        security_group_id=group.id,
-                        referenced_security_group_id=peer,
-                        ip_protocol="-1" if efa else facts.protocol,
-                        from_port=first,
-                        to_port=last,
-                        opts=child,
-                    )
-                )
-        # And the other way: what file servers open towards nodes.
-        rules.append(
-            aws.vpc.SecurityGroupIngressRule(
-                f"{name}-to-nodes-in",
-                security_group_id=network.fabric_group.id,
+        nodes = network.fabric_group.id
+        rules: list[pulumi.Resource] = [
+            kind(
+                f"{name}-{who}" + (f"-{first}" if first else "") + f"-{direction}",
+                security_group_id=group.id,
+                referenced_security_group_id=peer,
+                ip_protocol="-1" if efa else facts.protocol,
+                from_port=first,
+                to_port=last,
+                opts=child,
+            )
+            for who, peer in (("servers", group.id), ("nodes", nodes))
+            for first, last in ports
+            for direction, kind in directions.items()
+        ]
+        # And on the nodes' side: what file servers open towards them and, for EFA, what they open by reference.
+        rules += [
+            kind(
+                f"{name}-to-nodes-{direction}",
+                security_group_id=nodes,
                 referenced_security_group_id=group.id,
                 ip_protocol="-1",
                 opts=child,
             )
-        )
-        if efa:
-            rules.append(
-                aws.vpc.SecurityGroupEgressRule(
-                    f"{name}-to-nodes-out",
-                    security_group_id=network.fabric_group.id,
-                    referenced_security_group_id=group.id,
-                    ip_protocol="-1",
-                    opts=child,
-                )
-            )
+            for direction, kind in directions.items()
+            if efa or direction == "in"
+        ]
         return group, rules

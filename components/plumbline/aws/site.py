@@ -58,7 +58,8 @@ class AwsSite(pulumi.ComponentResource):
             f"{name}-kubernetes",
             kubeconfig=self.cluster.kubeconfig,
             enable_server_side_apply=True,
-            opts=pulumi.ResourceOptions(parent=self, depends_on=self.cluster.ready),
+            # Nothing more: with --continue-on-error, engine 3.274.1 panics on a provider whose dependency failed.
+            opts=pulumi.ResourceOptions(parent=self, depends_on=self.cluster.control_plane),
         )
         serving: list[pulumi.Resource] = [*self.cluster.ready]
         if not plan.cluster.exists:
