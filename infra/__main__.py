@@ -17,7 +17,7 @@ training = k8s.core.v1.Namespace(
     opts=pulumi.ResourceOptions(provider=site.kubernetes, depends_on=site.gates, retain_on_delete=True),
 )
 for storage in site.storage.values():
-    storage.claim(training.metadata.name, "training")
+    storage.claim("training", pulumi.ResourceOptions(depends_on=[training]))
 
 # No output waits for a gate: a first update that is blocked would save none of them.
 pulumi.export("cluster", site.cluster.name)

@@ -69,7 +69,7 @@ def build(
         site = AwsSite(plan.name, plan)
         if claims:
             for storage in site.storage.values():
-                storage.claim("training", "training")
+                storage.claim("training")
 
     test: Callable[..., Callable[..., Any]] = pulumi.runtime.test
     test(program)()

@@ -156,7 +156,7 @@ MADE_BY_AWS = {
     # Ids, ARNs and what a cluster says of itself: nobody can know them before.
     *("id", "arn", "vpcId", "subnetId", "subnetIds", "gatewayId", "natGatewayId", "allocationId", "routeTableId"),
     *("securityGroupId", "referencedSecurityGroupId", "securityGroups", "securityGroupIds", "nodeRoleArn", "roleArn"),
-    *("version", "kubeconfig", "clusterName", "fileSystemId", "role", "volumeHandle", "dnsname", "mountname"),
+    *("version", "kubeconfig", "clusterName", "role", "volumeHandle", "dnsname", "mountname", "storage"),
 }
 
 

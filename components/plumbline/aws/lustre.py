@@ -53,30 +53,29 @@ class AwsLustre(pulumi.ComponentResource):
         self.serving = [system, self._class]
         self.register_outputs({"id": self.id})
 
-    def claim(
-        self, namespace: pulumi.Input[str], key: str, opts: pulumi.ResourceOptions | None = None
-    ) -> k8s.core.v1.PersistentVolumeClaim:
+    def claim(self, namespace: str, opts: pulumi.ResourceOptions | None = None) -> k8s.core.v1.PersistentVolumeClaim:
         """A volume and a claim by which pods of a namespace mount it, under the storage's name.
 
         A volume serves one claim, so that every namespace has one of its own; the file system is the same.
 
         Args:
-            namespace: the namespace of the claim.
-            key: tells volumes apart in names: the namespace's name, known before anything is created.
-            opts: for both; what the namespace depends on, for example.
+            namespace: name of the namespace, which has to exist: depend on it in `opts`.
+            opts: for both.
         """
         own = pulumi.ResourceOptions.merge(
-            pulumi.ResourceOptions(parent=self, provider=self._kubernetes), opts or pulumi.ResourceOptions()
+            pulumi.ResourceOptions(parent=self, provider=self._kubernetes, depends_on=[self._class]),
+            opts or pulumi.ResourceOptions(),
         )
         size = self.capacity_gib.apply(lambda gib: f"{gib}Gi")
+        name = f"{self._name}-{namespace}"
         volume = k8s.core.v1.PersistentVolume(
-            f"{self._name}-{key}",
-            metadata={"name": f"{self._name}-{key}", "labels": {"app.kubernetes.io/managed-by": "plumbline"}},
+            name,
+            metadata={"name": name, "labels": {"app.kubernetes.io/managed-by": "plumbline"}},
             spec={
                 "capacity": {"storage": size},
                 "accessModes": ["ReadWriteMany"],
                 "persistentVolumeReclaimPolicy": "Retain",
-                "storageClassName": self._class.metadata.name,
+                "storageClassName": self._name,
                 "mountOptions": ["flock"],
                 "claimRef": {"namespace": namespace, "name": self._name},
                 "csi": {
@@ -88,15 +87,15 @@ class AwsLustre(pulumi.ComponentResource):
             opts=own,
         )
         return k8s.core.v1.PersistentVolumeClaim(
-            f"{self._name}-{key}",
+            name,
             metadata={"name": self._name, "namespace": namespace},
             spec={
                 "accessModes": ["ReadWriteMany"],
-                "storageClassName": self._class.metadata.name,
-                "volumeName": volume.metadata.name,
+                "storageClassName": self._name,
+                "volumeName": name,
                 "resources": {"requests": {"storage": size}},
             },
-            opts=own,
+            opts=pulumi.ResourceOptions.merge(own, pulumi.ResourceOptions(depends_on=[volume])),
         )
 
     def _adopt(self, name: str, storage: ExistingLustre) -> aws.fsx.LustreFileSystem:
