@@ -50,6 +50,8 @@ def test_existing_network_has_a_subnet_for_each_pool_and_nothing_of_a_new_one() 
     found = errors(declare(network={**network, "egress": "nat", "zones": ["us-west-2d"]}))
     assert set(found) == {"network.egress", "network.zones", "pools[0].capacity.zone"}
     assert "network.existing.subnets: us-west-2a, us-west-2c" in found["pools[0].capacity.zone"].needed
+    stored = errors({**declare(network=THEIRS), "storage": [{**LUSTRE, "zone": "us-west-2c"}]})
+    assert "network.existing.subnets: us-west-2b, us-west-2a" in stored["storage[0].zone"].needed
 
 
 def test_existing_cluster_is_left_as_it_is_and_is_in_an_existing_network() -> None:

@@ -49,10 +49,12 @@ def _network_is_one(draft: Draft, _: AwsCatalogue) -> Iterator[Problem]:
                 needed="nothing: it belongs to a VPC that is built, and this one exists",
                 next=f"remove {name}",
             )
-    for index, zone in draft.pool_zones:
+    wanted: list[tuple[Path, str]] = [(("pools", i, "capacity", "zone"), zone) for i, zone in draft.pool_zones]
+    wanted += [(("storage", each.index, "zone"), each.value.zone) for each in draft.storage if each.value]
+    for path, zone in wanted:
         if zone not in network.existing.subnets:
             yield Problem(
-                path=("pools", index, "capacity", "zone"),
+                path=path,
                 found=shown(zone),
                 needed=f"a zone with a subnet under network.existing.subnets: {', '.join(network.existing.subnets)}",
                 next=f"add {zone} with a private subnet of {network.existing.vpc} there",
@@ -71,7 +73,7 @@ def _range_fits(draft: Draft, _: AwsCatalogue) -> Iterator[Problem]:
             next="for example 10.20.0.0/16",
         )
         return
-    room = 2 ** (32 - network.cidr.prefixlen - 3) - RESERVED_ADDRESSES
+    room = _room(network.cidr.prefixlen)
     for zone in sorted({zone for _, zone in draft.pool_zones}):
         nodes = sum(pool.nodes or 0 for pool in draft.pools if pool.capacity and pool.capacity.zone == zone)
         if nodes * ADDRESSES_PER_NODE > room:
@@ -80,18 +82,20 @@ def _range_fits(draft: Draft, _: AwsCatalogue) -> Iterator[Problem]:
                 found=f"{shown(str(network.cidr))}, with {room} addresses in the subnet of {zone}",
                 needed=f"{nodes * ADDRESSES_PER_NODE} addresses there: {nodes} nodes with {ADDRESSES_PER_NODE} each, "
                 "for their ordinary interface and their pods (efa-only interfaces take none)",
-                next="take a larger range (a /16 holds 389 nodes in a zone), or existing subnets that are larger",
+                next=f"take a larger range (a /16 holds {_room(16) // ADDRESSES_PER_NODE} nodes in a zone), or existing "
+                "subnets that are larger",
             )
+
+
+def _room(prefix: int) -> int:
+    """Addresses for nodes and pods in one zone's eighth of a range."""
+    return int(2 ** (32 - prefix - 3)) - RESERVED_ADDRESSES
 
 
 RESERVED_ADDRESSES = 5
 """AWS keeps the first four and the last. https://docs.aws.amazon.com/vpc/latest/userguide/subnet-sizing.html"""
-
-
 POD_ADDRESSES, WARM_ADDRESSES = 16, 4
 """How many addresses the VPC CNI of a cluster built here takes for a node at first, and keeps ahead of its pods."""
-
-
 ADDRESSES_PER_NODE = 1 + POD_ADDRESSES + WARM_ADDRESSES
 """Addresses of its subnet that a node takes: its own, and what the CNI holds for pods."""
 
