@@ -82,8 +82,8 @@ def _range_fits(draft: Draft, _: AwsCatalogue) -> Iterator[Problem]:
                 found=f"{shown(str(network.cidr))}, with {room} addresses in the subnet of {zone}",
                 needed=f"{nodes * ADDRESSES_PER_NODE} addresses there: {nodes} nodes with {ADDRESSES_PER_NODE} each, "
                 "for their ordinary interface and their pods (efa-only interfaces take none)",
-                next=f"take a larger range (a /16 holds {_room(16) // ADDRESSES_PER_NODE} nodes in a zone), or existing "
-                "subnets that are larger",
+                next=f"take a larger range (a /16 holds {_room(16) // ADDRESSES_PER_NODE} nodes in a zone), or subnets "
+                "that exist and are larger",
             )
 
 
