@@ -1,6 +1,7 @@
 """From the stack's configuration to a plan, inside a Pulumi program."""
 
 from collections.abc import Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import pulumi
@@ -46,17 +47,26 @@ def agreed(site: Site, seen: SeenAccount, unread: "Sequence[Unread]") -> list[Pr
         SiteError: they do not agree, or what could not be read has to be.
     """
     catalogue = aws_catalogue()
-    problems = [
-        Problem(
-            path=("proof", "account"),
-            found=f"{each.part} could not be read ({each.cause}): {each.why}",
-            needed=f"{each.right}, to see before anything is paid for that capacity and machines are as declared",
-            next=f"{each.next}; or set proof.account: warn to go on without looking",
-            warns=site.proof.account == "warn",
-        )
-        for each in unread
-    ]
+    # One cause, no credentials for example, is said once.
+    causes = groupby(sorted(unread, key=_why), key=_why)
+    problems = [_unreadable(list(each), warns=site.proof.account == "warn") for _, each in causes]
     problems += account_problems(site, plan_site(site, catalogue, seen).generations, seen, catalogue)
     if errors := [problem for problem in problems if not problem.warns]:
         raise SiteError(errors)
     return problems
+
+
+def _why(unread: "Unread") -> tuple[str, str]:
+    """Rights are missing each for itself; what else stops one call stops them all."""
+    return unread.cause, unread.right if unread.cause == "no right" else ""
+
+
+def _unreadable(unread: "Sequence[Unread]", *, warns: bool) -> Problem:
+    rights = ", ".join(each.right for each in unread)
+    return Problem(
+        path=("proof", "account"),
+        found=f"{', '.join(each.part for each in unread)} could not be read ({unread[0].cause}): {unread[0].why}",
+        needed=f"{rights}, to see before anything is paid for that capacity and machines are as declared",
+        next=f"{unread[0].next}; or set proof.account: warn to go on without looking",
+        warns=warns,
+    )

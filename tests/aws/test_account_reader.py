@@ -154,7 +154,13 @@ def test_credentials_that_are_missing_are_named_once_for_each_part(
     seen, unread = read_account(site)
     assert {each.cause for each in unread} == {"no credentials"}
     assert {each.part for each in unread} == seen.unread == {"capacity reservations", "machine types", "instances"}
-    assert "log in" in unread[0].next
+    with pytest.raises(SiteError) as caught:
+        agreed(site, seen, unread)
+    [problem] = caught.value.problems
+    assert problem.found.startswith(
+        "capacity reservations, machine types, instances could not be read (no credentials)"
+    )
+    assert "log in" in problem.next
 
 
 def test_api_that_cannot_be_reached_is_said(aws: Engine, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,7 +64,7 @@ def test_message_names_path_found_needed_and_next_step() -> None:
     with pytest.raises(SiteError) as caught:
         read_site(declare_pool(nodes=0))
     message = str(caught.value)
-    assert message.startswith("the site cannot be built: 1 problem in the stack's file; nothing was changed")
+    assert message.startswith("the site cannot be built: 1 problem; nothing was changed")
     assert "plumbline:site.pools[0].nodes\n    found:  0\n    needed: greater than or equal to 1" in message
 
 

@@ -38,7 +38,7 @@ class SiteError(ValueError):
         self.problems = tuple(problems)
         count = f"{len(self.problems)} problem{'s' if len(self.problems) > 1 else ''}"
         listing = "\n".join(f"  {problem}" for problem in self.problems)
-        super().__init__(f"the site cannot be built: {count} in the stack's file; nothing was changed\n{listing}")
+        super().__init__(f"the site cannot be built: {count}; nothing was changed\n{listing}")
 
 
 def spelled(path: Path) -> str:
