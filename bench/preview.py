@@ -57,6 +57,7 @@ def _measured(console: Console, state: StateFolder, flat: Path) -> int:
         return 1
     # Neither has a state: the site's is set aside, so that both previews create everything.
     _pulumi(state, CHECKOUT, "stack", "init", "--stack", "fresh")
+    (CHECKOUT / "stacks" / "Pulumi.fresh.yaml").unlink(missing_ok=True)  # the engine writes one, with a salt
     shutil.copy(CHECKOUT / "stacks" / "Pulumi.local.yaml", flat.parent / "Pulumi.fresh.yaml")
     ours, theirs = [], []
     for _ in range(ROUNDS):

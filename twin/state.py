@@ -2,6 +2,7 @@
 
 import json
 import os
+import secrets
 import shlex
 import sys
 from dataclasses import dataclass
@@ -82,7 +83,7 @@ class StateFolder:
         file = self.root / "aws.port"
         if not file.exists():
             self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
-            fresh = self.root / f".aws.port.{os.getpid()}"
+            fresh = self.root / f".aws.port.{secrets.token_hex(4)}"
             fresh.write_text(str(free_ports(1)[0]), "utf-8")
             try:
                 file.hardlink_to(fresh)

@@ -30,7 +30,7 @@ def test_lock_of_a_killed_engine_is_taken_away_and_that_of_a_live_one_is_not(tmp
     ("stack", "fault", "words"),
     [
         ("local", "no-such-fault", "plugin-wrong-architecture: the tag of the EFA device plugin"),
-        ("no-such-stack", None, "stacks/Pulumi.no-such-stack.yaml does not exist; there are local"),
+        ("no-such-stack", None, "stacks/Pulumi.no-such-stack.yaml does not exist; there are adopted, local"),
     ],
 )
 def test_what_does_not_exist_is_refused_with_what_does(
