@@ -10,6 +10,21 @@ from pathlib import Path
 import psutil
 
 
+def birth(pid: int) -> str:
+    """When a process was born: ticks since the machine started, which setting the clock does not change.
+
+    https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html
+
+    Raises:
+        psutil.NoSuchProcess: it does not run.
+    """
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text("utf-8", errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        raise psutil.NoSuchProcess(pid) from None
+    return text.rpartition(")")[2].split()[19]  # after the name, which may hold anything
+
+
 @dataclass(frozen=True)
 class Supervised:
     """A process of its own group, known by a file: its pid, and when it started, because pids are used again."""
@@ -26,7 +41,7 @@ class Supervised:
             child = subprocess.Popen(
                 command, stdout=stream, stderr=stream, stdin=subprocess.DEVNULL, start_new_session=True
             )
-        started = psutil.Process(child.pid).create_time()
+        started = birth(child.pid)
         self.file.parent.mkdir(parents=True, exist_ok=True)
         fresh = self.file.with_suffix(f".{os.getpid()}.tmp")
         fresh.write_text(json.dumps({"pid": child.pid, "started": started}), "utf-8")
@@ -37,7 +52,7 @@ class Supervised:
         try:
             known = json.loads(self.file.read_text("utf-8"))
             process = psutil.Process(known["pid"])
-            same = abs(process.create_time() - known["started"]) < 1
+            same = birth(process.pid) == known["started"]
         except (FileNotFoundError, psutil.NoSuchProcess, json.JSONDecodeError):
             return None
         return process if same and process.status() != psutil.STATUS_ZOMBIE else None

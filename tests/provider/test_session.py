@@ -1,10 +1,13 @@
 """What one run of the engine tells all its provider processes."""
 
 import os
+import subprocess
 from pathlib import Path
 
+import psutil
 import pytest
 
+from plumbline.provider.birth import birth
 from plumbline.provider.session import Session
 
 
@@ -61,3 +64,17 @@ def test_folder_that_others_can_read_is_refused(tmp_path: Path, monkeypatch: pyt
     (tmp_path / f"plumbline-{os.getuid()}").mkdir(mode=0o755)
     with pytest.raises(PermissionError, match="must belong to this user alone"):
         Session.of_engine(os.getpid())
+
+
+def test_birth_is_of_the_process_and_not_of_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = birth(os.getpid())
+    monkeypatch.setattr(psutil, "boot_time", lambda: 0.0)
+    assert birth(os.getpid()) == before
+    child = subprocess.Popen(["sleep", "60"])
+    try:
+        assert birth(child.pid) != before
+    finally:
+        child.kill()
+        child.wait()
+    with pytest.raises(psutil.NoSuchProcess):
+        birth(child.pid)

@@ -85,4 +85,6 @@ def _both(givers: Sequence[_Giver], nodes: Sequence[Node]) -> Diagnosis:
         ),
         fix=fix,
         nodes=tuple(node.name for node in nodes),
+        # Neither goes by itself, and the longer both run, the more pods get what others have.
+        heals=False,
     )

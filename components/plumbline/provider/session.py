@@ -17,6 +17,7 @@ from typing import Any
 import psutil
 
 from plumbline.migrate.guard import Declared
+from plumbline.provider.birth import birth
 
 
 @dataclass
@@ -29,7 +30,7 @@ class Session:
     @classmethod
     def of_engine(cls, pid: int) -> "Session":
         """The session of the engine with this process id."""
-        started = int(psutil.Process(pid).create_time() * 1000)
+        started = birth(pid)
         folder = Path(tempfile.gettempdir()) / f"plumbline-{os.getuid()}"
         folder.mkdir(mode=0o700, exist_ok=True)
         status = folder.stat()
@@ -82,7 +83,7 @@ def _sweep(folder: Path) -> None:
     for file in folder.glob("run-*.jsonl"):
         _, pid, started = file.stem.split("-")
         try:
-            alive = int(psutil.Process(int(pid)).create_time() * 1000) == int(started)
+            alive = birth(int(pid)) == started
         except psutil.NoSuchProcess:
             alive = False
         if not alive:
