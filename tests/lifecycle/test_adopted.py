@@ -68,8 +68,10 @@ def test_destroy_leaves_what_is_theirs(stage: Rehearsal) -> None:
     assert done.code == 0, done.text
     assert stage.types() == set()
     assert list(stage.client.world()["clusters"]) == ["shared"]
-    # A DaemonSet goes when its pods are gone, a moment after it was deleted.
-    kubectl(stage, "wait", "--for=delete", "daemonset/efa-device-plugin", "--namespace", "kube-system", "--timeout=60s")
+    # A DaemonSet goes when its pods are gone: those of nodes that went first, after the collector's 40 s.
+    kubectl(
+        stage, "wait", "--for=delete", "daemonset/efa-device-plugin", "--namespace", "kube-system", "--timeout=120s"
+    )
     sets = kubectl(stage, "get", "daemonsets", "--namespace", "kube-system", "--output", "name").split()
     assert sorted(sets) == ["daemonset.apps/aws-node", "daemonset.apps/nvidia-device-plugin-daemonset"]
     left = {file.name for file in stage.state.documents.glob("aws-ec2-*/*.json")}
