@@ -15,8 +15,9 @@ or named with a good node, and lets good nodes that are idle test the paths betw
 Where nodes alone are bad they are told after `1 + ceil(accused / good)` rounds, both counted after round 1: that is 2
 while at most a quarter of an even pool is bad. Who is left over in an odd pool counts as accused; if there are
 4 B + 1 nodes with B of them bad, round 2 has named them all, and a third may be needed to clear the last innocent one.
-One round can't tell which of a pair it is, so 2 is the floor. That it was not the path is seen in further rounds, where
-no node of the block had passed yet. Paths take at most as many further rounds as there are blocks, since each completes
+One round can't tell which of a
+pair it is, so 2 is the floor. In a block of which no node has passed yet, further rounds show that it was not the path:
+they test each of its nodes once more. Paths take at most as many further rounds as there are blocks, since each completes
 a round of the tournament at least.
 """
 
@@ -186,6 +187,7 @@ class Localiser:
         self._path_ok: dict[tuple[int, int], Seen] = {}
         self._path_bad: dict[tuple[int, int], list[Seen]] = defaultdict(list)
         self._silences: Counter[str] = Counter()
+        self._failures: Counter[str] = Counter()
         self._path_silences: Counter[tuple[int, int]] = Counter()
         self._failed_alone: set[str] = set()
         self._asked_alone = False
@@ -194,7 +196,8 @@ class Localiser:
     def _set_blocks(self, ordered: Sequence[Member]) -> None:
         """Blocks are those of the lowest layer at which a block has two nodes or more on average.
 
-        A node without that label is a block by itself, as nothing is known of its neighbours; but where nobody has
+        With smaller ones there would be as many paths as pairs. A bad path below that layer can't be told from a bad
+        node. A node without the label is a block by itself, as nothing is known of its neighbours; where nobody has
         labels, all nodes are one block.
         """
         depth = max(len(each.layers) for each in ordered)
@@ -256,6 +259,8 @@ class Localiser:
             self._by_node[name].append(seen)
             if seen.outcome is Outcome.NONE:
                 self._silences[name] += 1
+            elif seen.outcome is Outcome.BAD:
+                self._failures[name] += 1
         if len(seen.test) == 1:
             self._asked_alone = True
             if seen.outcome is Outcome.BAD:
@@ -308,16 +313,20 @@ class Localiser:
         """Those who are neither cleared nor named with good ones; the idle good ones over paths not tested yet."""
         free = _Free(self, self._good)
         tests: list[Test] = []
-        elsewhere: dict[int, list[str]] = defaultdict(list)
-        for name in sorted(self._open(), key=lambda each: (len(self._accusers(each)), self._place[each])):
-            block = self._block[name]
-            tester = free.take(block, name)
-            if tester:
-                tests.append(pair(name, tester))
-            else:
-                elsewhere[block].append(name)
-        for block, accused in elsewhere.items():
-            tests += self._abroad(block, accused, free)
+        accused = list(self._open())
+        # Whoever was not yet tested with a good node comes first, wherever it is: that is what bounds the rounds.
+        for asked in (False, True):
+            elsewhere: dict[int, list[str]] = defaultdict(list)
+            for name in accused:
+                if bool(self._accusers(name)) is asked:
+                    block = self._block[name]
+                    tester = free.take(block, name)
+                    if tester:
+                        tests.append(pair(name, tester))
+                    else:
+                        elsewhere[block].append(name)
+            for block, left in elsewhere.items():
+                tests += self._abroad(block, left, free)
         tests += [test for test in self._contradictions() if free.take_both(test)]
         for path in self._pending:
             if free.blocks < 2:
@@ -631,13 +640,13 @@ def _results(seen: Sequence[Seen]) -> str:
 
 
 class _Free:
-    """The good nodes that are not in a test of this round, by block; those whose tests give results first."""
+    """The good nodes that are not in a test of this round, by block; first those whose tests give results, and pass."""
 
     def __init__(self, localiser: Localiser, good: Collection[str]) -> None:
         self._of = localiser
         blocks: dict[int, list[str]] = defaultdict(list)
-        silences, place = localiser._silences, localiser._place
-        for name in sorted(good, key=lambda each: (silences[each], place[each])):
+        silences, failures, place = localiser._silences, localiser._failures, localiser._place
+        for name in sorted(good, key=lambda each: (silences[each], failures[each], place[each])):
             blocks[localiser._block[name]].append(name)
         self._blocks = dict(blocks)
 
