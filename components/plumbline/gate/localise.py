@@ -15,10 +15,9 @@ or named with a good node, and lets good nodes that are idle test the paths betw
 Where nodes alone are bad they are told after `1 + ceil(accused / good)` rounds, both counted after round 1: that is 2
 while at most a quarter of an even pool is bad. Who is left over in an odd pool counts as accused; if there are
 4 B + 1 nodes with B of them bad, round 2 has named them all, and a third may be needed to clear the last innocent one.
-One round can't tell which of a
-pair it is, so 2 is the floor. In a block of which no node has passed yet, further rounds show that it was not the path:
-they test each of its nodes once more. Paths take at most as many further rounds as there are blocks, since each completes
-a round of the tournament at least.
+One round can't tell which of a pair it is, so 2 is the floor. Where a node failed over a path that nobody passed yet,
+further rounds tell which of the two it was; until then it is a suspect. Paths take at most as many further rounds as
+there are blocks, since each completes a round of the tournament at least.
 """
 
 from collections import Counter, defaultdict, deque
