@@ -71,19 +71,14 @@ def parse_lnet(text: str) -> tuple[Interface, ...]:
 def parse_imports(text: str) -> tuple[Import, ...]:
     """The targets in what `lctl get_param` prints, one block of YAML for each."""
     found: list[Import] = []
-    rows = text.split("\n")
-    heads = [(number, m[1]) for number, row in enumerate(rows) if (m := _HEAD.fullmatch(row.rstrip("\r")))]
-    ends = [*(number for number, _ in heads[1:]), len(rows)]
-    for (start, name), end in zip(heads, ends, strict=True):
-        block = _value(
-            _compose("\n".join([*rows[start + 1 : end], ""] if end < len(rows) else rows[start + 1 :])), "import"
-        )
+    for start, name, body in _blocks(text):
+        block = _value(_compose(body), "import")
         target, state = (_text(_value(block, key)) for key in ("target", "state"))
         connection = _text(_value(_value(block, "connection"), "current_connection"))
         if target and state and connection:
             found.append(
                 Import(
-                    line=Line(start + 1, rows[start]),
+                    line=Line(start, name),
                     name=name,
                     target=target.value,
                     state=state.value,
@@ -91,6 +86,14 @@ def parse_imports(text: str) -> tuple[Import, ...]:
                 )
             )
     return tuple(found)
+
+
+def _blocks(text: str) -> Iterator[tuple[int, str, str]]:
+    """Each parameter of the form `name=`: the number of its line, its name, and the lines up to the next one."""
+    rows = text.splitlines(keepends=True)
+    heads = [(number, m[1]) for number, row in enumerate(rows) if (m := _HEAD.fullmatch(row))]
+    for (start, name), end in zip(heads, [number for number, _ in [*heads[1:], (len(rows), "")]], strict=False):
+        yield start + 1, name, "".join(rows[start + 1 : end])
 
 
 def _compose(text: str) -> yaml.Node | None:
@@ -131,4 +134,4 @@ def _texts(node: yaml.Node | None) -> Iterator[Fact[str]]:
 
 def _line(text: str, node: yaml.Node) -> Line:
     number = node.start_mark.line + 1
-    return Line(number, text.split("\n")[number - 1])
+    return Line(number, text.splitlines()[number - 1])

@@ -12,9 +12,12 @@ from functools import cached_property
 
 from plumbline.gate.verdict import Certainty, Diagnosis, PhaseResult, Verdict
 from plumbline.probe.fabrics import FABRICS, Fabric, FabricName
+from plumbline.probe.fastrak import parse_fastrak
+from plumbline.probe.gib import parse_gib
 from plumbline.probe.lines import Line, lines
 from plumbline.probe.nccl import Channel, NcclProcess, parse_nccl, take_apart
 from plumbline.probe.ofi import OfiPlugin, parse_ofi
+from plumbline.probe.tcpx import parse_tcpx
 from plumbline.probe.transport_signs import SIGNS, Looked, Process, Sighting, Sign
 
 PHASE = "transport"
@@ -76,11 +79,17 @@ class _Seen:
         self.processes: list[Process] = []
         self.other: list[tuple[str, Line]] = []
         """Lines of no process, with the node they come from; empty where nobody knows."""
+        self.garbled: list[tuple[str, Line]] = []
+        """Lines of connections that could not be read, with the node of their container."""
         for log in logs:
-            for process in parse_nccl(log.text).processes:
+            nccl = parse_nccl(log.text)
+            read = {channel.line.number for process in nccl.processes for channel in process.channels}
+            for process in nccl.processes:
                 node = expected.hosts.get(process.host, process.host)
                 self.processes.append(Process(node=node, nccl=process, ofi=parse_ofi(process.said)))
-            self.other += [(log.node, line) for line in lines(log.text) if take_apart(line) is None]
+            said = lines(log.text)
+            self.other += [(log.node, line) for line in said if take_apart(line) is None]
+            self.garbled += [(log.node, line) for line in said if "via NET/" in line.text and line.number not in read]
         self.looked = Looked(
             fabric=self.fabric,
             gpu_direct=expected.gpu_direct,
@@ -138,6 +147,8 @@ class _Seen:
             providers = sorted({f"{p.value.name}, {p.value.nics} nics" for each in mine for p in each.ofi.providers})
             if providers:
                 kept[node]["provider"] = "; ".join(providers)
+            if libraries := sorted({name for process in mine for name in _libraries(process)}):
+                kept[node]["libraries"] = ", ".join(libraries)
         return kept
 
 
@@ -150,6 +161,20 @@ def _shows(seen: _Seen, nccl: NcclProcess, ofi: OfiPlugin) -> bool:
         return seen.expected.nics is None or not seen.fabric.lists_devices or nccl.devices is not None
     named = [fact.value for fact in ofi.providers if fact.value.name == seen.fabric.provider]
     return any(each.nics is not None or seen.expected.nics is None for each in named)
+
+
+def _libraries(process: Process) -> Iterator[str]:
+    """Names and versions of what it loaded, as far as they say them."""
+    said = process.nccl.said
+    versions = {
+        "NCCL": process.nccl.version,
+        "aws-ofi-nccl": process.ofi.version,
+        "libfabric": process.ofi.libfabric,
+        "gIB": parse_gib(said).version,
+        "FasTrak": parse_fastrak(said).version,
+        "GPUDirect-TCPX": parse_tcpx(said).version,
+    }
+    yield from (f"{name} {fact.value}" for name, fact in versions.items() if fact)
 
 
 def _diagnoses(seen: _Seen) -> Iterator[Diagnosis]:
@@ -177,7 +202,7 @@ def _diagnosis(sign: Sign, cause: str, sightings: list[Sighting]) -> Diagnosis:
         evidence=(*words[:_SHOWN], *([f"and {more} more lines like these"] if more > 0 else [])),
         fix=sign.fix,
         nodes=tuple(sorted({each.node for each in sightings} - {""})),
-        heals=False,
+        heals=sign.heals,
     )
 
 
@@ -214,25 +239,44 @@ def _missing(seen: _Seen) -> Iterator[Diagnosis]:
         have = {node for node, channel in seen.crossing if channel.direction == direction}
         if lack := sorted(seen.nodes - have):
             yield _unknown(f"no connection over {seen.fabric.title} was seen on the {direction} side", lack, _LOOK)
+    yield from _garbled(seen)
     yield from _halves(seen)
 
 
-def _halves(seen: _Seen) -> Iterator[Diagnosis]:
-    """Connections between expected ranks of which only one side was seen."""
-    ranks = seen.expected.ranks
-    sides: dict[tuple[int, int, int, str, int, str], dict[str, str]] = {}
-    for node, channel in seen.crossing:
-        if {channel.source, channel.target} <= ranks:
-            sides.setdefault(channel.key, {})[channel.direction] = node
-    half = {key: found for key, found in sides.items() if len(found) == 1}
-    if half:
-        number, _, source, _, target, _ = min(half)
-        yield _unknown(
-            f"of {len(half)} connections only one side was seen, the first is channel {number} from rank {source} "
-            f"to rank {target}",
-            sorted({node for found in half.values() for node in found.values()}),
-            _LOOK,
+def _garbled(seen: _Seen) -> Iterator[Diagnosis]:
+    """Lines of connections that cannot be read: what they said may have been the wrong thing."""
+    if seen.garbled:
+        yield Diagnosis(
+            cause=f"{len(seen.garbled)} lines of connections are cut or mixed up with others",
+            certainty=Certainty.NOT_KNOWN,
+            evidence=tuple(line.text.strip()[:200] for _, line in seen.garbled[:_SHOWN]),
+            fix="give each rank a log of its own: NCCL_DEBUG_FILE with %h.%p in its name",
+            nodes=tuple(sorted({node for node, _ in seen.garbled} - {""})),
         )
+
+
+def _halves(seen: _Seen) -> Iterator[Diagnosis]:
+    """Ranks of which others say that they are connected to them, and that themselves show nothing of that channel."""
+    ranks = seen.expected.ranks & set(seen.by_rank)
+    shown = {(_own(channel), channel.number, channel.direction) for _, channel in seen.crossing}
+    lack: dict[int, Channel] = {}
+    for _, channel in seen.crossing:
+        other = "receive" if channel.direction == "send" else "send"
+        peer = channel.target if channel.direction == "send" else channel.source
+        if peer in ranks and (peer, channel.number, other) not in shown:
+            lack.setdefault(peer, channel)
+    for rank, channel in sorted(lack.items(), key=lambda pair: pair[0])[:_SHOWN]:
+        yield Diagnosis(
+            cause=f"rank {rank} shows nothing of its side of channel {channel.number}",
+            certainty=Certainty.NOT_KNOWN,
+            evidence=(channel.line.text.strip(),),
+            fix=_LOOK,
+            nodes=tuple(sorted({process.node for process in seen.by_rank[rank]})),
+        )
+
+
+def _own(channel: Channel) -> int:
+    return channel.source if channel.direction == "send" else channel.target
 
 
 _LOOK = (

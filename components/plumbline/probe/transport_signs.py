@@ -62,7 +62,7 @@ class Sighting:
     def words(self) -> str:
         """The line, with the node it comes from."""
         text = self.line.text.strip()
-        return f"{self.node}: {text}" if self.node else text
+        return f"{self.node}: {text}" if self.node not in text else text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +77,8 @@ class Sign:
     source: str
     fabrics: tuple[FabricName, ...] = ()
     """Where it means something; empty for everywhere."""
+    heals: bool = False
+    """Whether another run may go well without anybody doing something."""
 
 
 def _says(pattern: str, *, unless_used: bool = False) -> Callable[[Looked], Iterator[Sighting]]:
@@ -209,9 +211,10 @@ SIGNS: tuple[Sign, ...] = (
         certainty=Certainty.CERTAIN,
         source="https://github.com/GoogleCloudPlatform/container-engine-accelerators/issues/580",
         fabrics=("tcpxo",),
+        heals=True,  # the job may have been there before the daemon
     ),
     Sign(
-        find=_says(r"version `(GLIBC_[0-9.]+)' not found.*libnccl-net"),
+        find=_says(r"version `(GLIBC_[0-9.]+)' not found.*libnccl-net", unless_used=True),
         cause="NCCL cannot load the network plugin: the image's C library has no {0}",
         fix="use an image with a newer C library; the plugin comes from the node, and needs it",
         certainty=Certainty.CERTAIN,
@@ -235,11 +238,19 @@ SIGNS: tuple[Sign, ...] = (
         fabrics=("rdma",),
     ),
     Sign(
-        find=_says(r"No eligible providers were found|Could not find any optimal provider|fi_getinfo: -61"),
+        find=_says(r"No eligible providers were found|Could not find any optimal provider", unless_used=True),
         cause="aws-ofi-nccl has no eligible providers: no EFA device is there",
         fix=_DEVICES_IN_POD,
         certainty=Certainty.CERTAIN,
         source="https://github.com/aws-samples/aws-do-eks/pull/54",
+        fabrics=("efa",),
+    ),
+    Sign(
+        find=_says(r"fi_getinfo: -61\b|fi_getinfo: provider efa output empty list"),
+        cause="libfabric finds no EFA device in the pod",
+        fix=_DEVICES_IN_POD,
+        certainty=Certainty.CERTAIN,
+        source="https://github.com/aws-samples/aws-do-eks/pull/56",
         fabrics=("efa",),
     ),
     Sign(
@@ -329,7 +340,7 @@ SIGNS: tuple[Sign, ...] = (
         source="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#nccl-net",
     ),
     Sign(
-        find=_says(r"network (\S+) not found"),
+        find=_says(r"Error: network (\S+) not found"),
         cause="NCCL has no network {0}, which NCCL_NET asks for: its plugin is not there or did not load",
         fix="put the plugin's folder first in LD_LIBRARY_PATH, and use an image that can load it",
         certainty=Certainty.LIKELY,
@@ -356,7 +367,8 @@ SIGNS: tuple[Sign, ...] = (
         find=_says(
             r"aws-ofi-nccl initialization failed|Unable to find a protocol that worked|"
             r"Failed to initialize any NET plugin|Failed to initialize NET plugin (?:AWS )?(?:Libfabric|OFI|gIB|"
-            r"FasTrak|GPUDirectTCPX)"
+            r"FasTrak|GPUDirectTCPX)",
+            unless_used=True,
         ),
         cause="the fabric's network plugin was loaded and could not start",
         fix="look at the lines before it on that rank, with NCCL_DEBUG=INFO",
