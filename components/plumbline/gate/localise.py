@@ -32,7 +32,7 @@ Test = tuple[str, ...]
 """The names of two nodes, in order, that are tested with each other; or of one that is tested alone."""
 
 SILENCES = 3
-"""After so many tests without a result a node, or a path, is left as not measured."""
+"""After so many tests with good nodes, all without a result, a node is left as not measured; a path likewise."""
 
 REPAIRINGS = 2
 """Rounds with other partners, after a first one in which nobody passed. If all of these fail as well, half of the nodes
@@ -186,6 +186,8 @@ class Localiser:
         self._path_ok: dict[tuple[int, int], Seen] = {}
         self._path_bad: dict[tuple[int, int], list[Seen]] = defaultdict(list)
         self._silences: Counter[str] = Counter()
+        self._unheard: Counter[str] = Counter()
+        """Silences of a node with a good one."""
         self._failures: Counter[str] = Counter()
         self._path_silences: Counter[tuple[int, int]] = Counter()
         self._failed_alone: set[str] = set()
@@ -258,6 +260,7 @@ class Localiser:
             self._by_node[name].append(seen)
             if seen.outcome is Outcome.NONE:
                 self._silences[name] += 1
+                self._unheard[name] += any(other in self._good for other in seen.test if other != name)
             elif seen.outcome is Outcome.BAD:
                 self._failures[name] += 1
         if len(seen.test) == 1:
@@ -289,20 +292,25 @@ class Localiser:
 
     def _without_good(self) -> list[Test]:
         """Nobody has passed: each alone, then other partners for those who pass alone."""
+        if len(self._nodes) == 1:
+            silent = self.rounds[-1][0].outcome is Outcome.NONE
+            return list(self._first()) if silent and len(self.rounds) < SILENCES else []
         if all(seen.outcome is Outcome.NONE for each in self.rounds for seen in each):
-            return list(self._first()) if len(self.rounds) < SILENCES else []
+            return self._fresh_pairs() if len(self.rounds) < SILENCES else []
         if self._singles and not self._asked_alone:
             return [(name,) for name in self._nodes]
         tried = sum(1 for each in self.rounds[1:] if any(len(seen.test) == 2 for seen in each))
         return self._fresh_pairs() if tried < REPAIRINGS else []
 
     def _fresh_pairs(self) -> list[Test]:
-        """Pairs that have not been tried, among those who did not fail alone; near ones first."""
+        """Pairs without a result, among those who did not fail alone; new ones and near ones first."""
         left = deque(name for name in self._nodes if name not in self._failed_alone)
         tests = []
         while left:
             name = left.popleft()
-            partner = next((other for other in left if not self._told(name, other)), None)
+            partner = next((other for other in left if pair(name, other) not in self._by_pair), None)
+            if partner is None:
+                partner = next((other for other in left if not self._told(name, other)), None)
             if partner is not None:
                 left.remove(partner)
                 tests.append(pair(name, partner))
@@ -404,7 +412,7 @@ class Localiser:
     def _open(self) -> Iterator[str]:
         """Nodes that are neither cleared, nor named, nor given up."""
         for name in self._nodes:
-            if name in self._good or name in self._failed_alone or self._silences[name] >= SILENCES:
+            if name in self._good or name in self._failed_alone or self._unheard[name] >= SILENCES:
                 continue
             if len(self._witnesses(name)) < self._wanted:
                 yield name
@@ -422,7 +430,7 @@ class Localiser:
     # What it tells
 
     def answer(self) -> Answer:
-        """What the rounds so far tell. Before the last round, nodes may be missing in it; none is named too many."""
+        """What the rounds so far tell. Before the last round something may be missing in it, or among the suspects."""
         findings: list[Finding] = []
         left = self._add_with_good(findings) if self._good else self._add_without_good(findings)
         suspects = [name for name in left if self._accusers(name)]
@@ -460,7 +468,11 @@ class Localiser:
                 dark[self._block[name]].append(name)
             else:
                 left.append(name)
+        final = not self.next_round()
         for block, nodes in sorted(dark.items()):
+            if not final and any(len({self._block[each] for each in self._accusers(n)}) < TARGETS for n in nodes):
+                left += nodes
+                continue
             evidence = dict.fromkeys(seen for name in nodes for seen in self._against(name))
             whole = (self._block_names[block],)
             findings.append(Finding(kind=Kind.BLOCK, nodes=tuple(nodes), blocks=whole, evidence=tuple(evidence)))
