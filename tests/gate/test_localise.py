@@ -114,6 +114,17 @@ def test_beyond_a_quarter_it_takes_the_accused_by_the_good(fabric: Fabric) -> No
     assert_none_named_too_many(run, fabric)
 
 
+def test_who_was_not_tested_with_a_good_node_comes_first() -> None:
+    """Two good nodes among many: second tests of one block may not hold up the first tests of another."""
+    for seed in range(40):
+        dice = random.Random(seed)
+        pool = members(17 + seed, 3, 2)
+        good = {pool[-2].name, pool[-3].name, *(each.name for each in dice.sample(pool, 2))}
+        run = localise(Fabric(pool, bad={each.name for each in pool} - good))
+        if run.accused_and_good[1]:
+            assert named_after(run, bound(run)) == {each.name for each in pool} - good
+
+
 @settings(max_examples=150, deadline=None)
 @given(fabrics(paths=True))
 def test_bad_paths_are_named_in_as_many_rounds_as_blocks(fabric: Fabric) -> None:
@@ -301,6 +312,16 @@ def test_the_first_round_stays_inside_blocks_and_then_near() -> None:
         [("spine001", "leaf003"), ("spine001", "leaf005")],
     ]
     assert len(first) == 12
+
+
+def test_the_accused_are_tested_in_the_nearest_block_that_has_good_nodes() -> None:
+    """Two of the four blocks are below the same layer; in one of them every pair has a bad node."""
+    pool = members(24, 4)
+    run = localise(Fabric(pool, bad={"n0012", "n0014"}))
+    tests = {name: seen.other(name) for seen in run.localiser.rounds[1] for name in seen.test}
+    layers = {each.name: each.layers for each in pool}
+    assert [layers[tests[f"n{i:04}"]][1:] for i in (12, 13, 14, 15)] == [("spine001", "leaf004")] * 4
+    assert run.answer.nodes == ("n0012", "n0014")
 
 
 def test_a_bad_path_with_all_nodes_good() -> None:

@@ -346,15 +346,14 @@ class Localiser:
     def _abroad(self, block: int, accused: Sequence[str], free: "_Free") -> Iterator[Test]:
         """Tests with good nodes of other blocks.
 
-        Over paths that are good; else all over the same one, so that whoever passes proves it for the others. Not over
-        paths that good nodes found bad, and not again where this node failed before.
+        Over paths that are good; else all over the same one, so that whoever passes proves it for the others, and not
+        again where this node failed before.
         """
         dark = self._is_dark(block)
         targets = sorted(
-            (other for other in free if other != block and not self._is_bad(_path(block, other))),
+            (other for other in free if other != block),
             key=lambda other: (
                 _path(block, other) not in self._path_ok,
-                free.count(other) < len(accused),
                 -_shared(self._keys[block], self._keys[other]),
                 -free.count(other),
                 other,
@@ -385,10 +384,6 @@ class Localiser:
 
     def _bad_between_good(self, path: tuple[int, int]) -> list[Seen]:
         return [seen for seen in self._path_bad.get(path, ()) if all(name in self._good for name in seen.test)]
-
-    def _is_bad(self, path: tuple[int, int]) -> bool:
-        """Whether good nodes failed over a path, and nobody passed."""
-        return not self._is_proven(path) and bool(self._bad_between_good(path))
 
     def _path_wanted(self, path: tuple[int, int]) -> bool:
         """Whether a path is to be tested still."""
