@@ -104,9 +104,18 @@ def test_what_healthy_logs_say_of_plugins_that_were_tried_fails_nothing() -> Non
     assert verdict([*two_ranks(), *tried]) == "pass"
 
 
+def test_device_without_gpu_direct_that_carries_nothing_fails_nothing() -> None:
+    said = "worker-0:80:140 [0] NCCL INFO NET/IB : GPU Direct RDMA Disabled for HCA 9 'mlx5_bond_0'"
+    assert verdict([*two_ranks("rdma"), said], "rdma") == "pass"
+    lines = [line.removesuffix("/GDRDMA") if "worker-0" in line else line for line in two_ranks("rdma")]
+    result = transport(expectation("rdma"), [ProbeLog(text=text([*lines, said]))])
+    assert [each.certainty for each in result.diagnoses][-1] is Certainty.LIKELY
+    assert result.diagnoses[-1].evidence == (said,)
+
+
 def test_fi_info_that_finds_no_device_fails_before_nccl_says_anything() -> None:
     result = transport(expectation(), [ProbeLog(text="fi_getinfo: -61 (No data available)\n", node="n1")])
-    assert (result.verdict, result.failing) == (Verdict.FAIL, {"n1"})
+    assert (result.verdict, result.diagnoses[0].nodes) == (Verdict.FAIL, ("n1",))
     assert result.diagnoses[0].cause == "libfabric finds no EFA device in the pod"
     assert result.diagnoses[0].evidence == ("n1: fi_getinfo: -61 (No data available)",)
     assert not result.diagnoses[0].heals

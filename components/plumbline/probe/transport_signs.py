@@ -164,8 +164,10 @@ def _without_gpu_direct(looked: Looked) -> Iterator[Sighting]:
 
 
 def _gpu_direct_disabled(looked: Looked) -> Iterator[Sighting]:
-    if looked.gpu_direct and looked.fabric.lists_devices:
-        for process in looked.processes:
+    """Why connections have none; a device that carries no connection, such as one for storage, needs none."""
+    lack = {sighting.node for sighting in _without_gpu_direct(looked)}
+    for process in looked.processes:
+        if process.node in lack:
             for fact in process.nccl.direct:
                 if not fact.value.enabled:
                     yield Sighting(node=process.node, line=fact.line)
