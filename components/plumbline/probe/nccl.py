@@ -14,7 +14,8 @@ from plumbline.probe.lines import Fact, Line, lines
 
 _PREFIX = re.compile(
     r"(?<![A-Za-z0-9_.-])(?P<host>[A-Za-z0-9_.-]{1,253}):(?P<pid>[0-9]{1,10}):(?P<tid>[0-9]{1,10}) "
-    r"\[(?P<device>-?[0-9]{1,4})\] (?:\S{1,200}:[0-9]{1,7} (?:\([^()]{0,200}\) )?)?NCCL (?P<level>INFO|WARN) (?P<message>.*)"
+    r"\[(?P<device>-?[0-9]{1,4})\] "
+    r"(?:\S{1,200}:[0-9]{1,7} (?:\([^()]{0,200}\) )?)?NCCL (?P<level>INFO|WARN) (?P<message>.*)"
 )
 """host:pid:tid [device], for a warning its place in the code, and the message. A launcher may write before it."""
 
