@@ -104,6 +104,18 @@ def test_what_healthy_logs_say_of_plugins_that_were_tried_fails_nothing() -> Non
     assert verdict([*two_ranks(), *tried]) == "pass"
 
 
+def test_ranks_that_use_networks_of_different_names_fail() -> None:
+    lines = [
+        line.replace("NET/Libfabric/", "NET/AWS Libfabric/") if "worker-1" in line else line for line in two_ranks()
+    ]
+    third = [line.replace("worker-0:80", "worker-2:82") for line in two_ranks() if "worker-0" in line]
+    result = transport(expectation(), [ProbeLog(text=text([*lines, *third]))])
+    assert result.verdict is Verdict.FAIL
+    assert "networks of different names, AWS Libfabric and Libfabric" in result.diagnoses[0].cause
+    assert result.failing == {"worker-1"}
+    assert transport(expectation(), [ProbeLog(text=text(lines))]).failing == {"worker-0", "worker-1"}
+
+
 def test_device_without_gpu_direct_that_carries_nothing_fails_nothing() -> None:
     said = "worker-0:80:140 [0] NCCL INFO NET/IB : GPU Direct RDMA Disabled for HCA 9 'mlx5_bond_0'"
     assert verdict([*two_ranks("rdma"), said], "rdma") == "pass"

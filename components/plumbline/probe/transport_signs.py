@@ -143,6 +143,24 @@ def _another_network(looked: Looked) -> Iterator[Sighting]:
                 yield Sighting(node=process.node, line=fact.line, values=(fact.value, looked.fabric.title))
 
 
+def _mixed_networks(looked: Looked) -> Iterator[Sighting]:
+    """Names of the fabric's network that are not everybody's: another plugin, or another version of it."""
+    lines: dict[str, list[tuple[str, Line]]] = {}
+    for process in looked.processes:
+        facts = [*process.nccl.networks]
+        facts += [Fact(each.network, each.line) for each in process.nccl.channels if each.transport == "NET"]
+        for fact in facts:
+            if looked.fabric.is_network(fact.value):
+                lines.setdefault(fact.value, []).append((process.node, fact.line))
+    if len(lines) > 1:
+        nodes = {name: len({node for node, _ in found}) for name, found in lines.items()}
+        usual = max(nodes.values())
+        rare = [name for name in lines if nodes[name] < usual] or list(lines)
+        for name in rare:
+            for node, line in lines[name]:
+                yield Sighting(node=node, line=line, values=(" and ".join(sorted(lines)),))
+
+
 def _without_gpu_direct(looked: Looked) -> Iterator[Sighting]:
     """Sides of connections that have no GPU-direct, with whether the other side has it."""
     if not looked.gpu_direct:
@@ -340,6 +358,13 @@ SIGNS: tuple[Sign, ...] = (
         fix="set NCCL_NET to the fabric's network, so that another one is an error",
         certainty=Certainty.CERTAIN,
         source="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#nccl-net",
+    ),
+    Sign(
+        find=_mixed_networks,
+        cause="the ranks use networks of different names, {0}: some nodes have another plugin, or another version of it",
+        fix="give all nodes and images the same plugin; ranks that do not agree hang when they connect",
+        certainty=Certainty.CERTAIN,
+        source="https://github.com/NVIDIA/nccl/issues/234",
     ),
     Sign(
         find=_says(r"Error: network (\S+) not found"),
