@@ -361,7 +361,7 @@ SIGNS: tuple[Sign, ...] = (
     ),
     Sign(
         find=_mixed_networks,
-        cause="the ranks use networks of different names, {0}: some nodes have another plugin, or another version of it",
+        cause="the ranks use networks of different names, {0}: some nodes have another plugin, or another version",
         fix="give all nodes and images the same plugin; ranks that do not agree hang when they connect",
         certainty=Certainty.CERTAIN,
         source="https://github.com/NVIDIA/nccl/issues/234",
