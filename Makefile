@@ -32,6 +32,7 @@ test: check tools ## everything: checks, pure tests, then those with a control p
 	@$(pytest) -m engine
 
 bench: tools ## speed, as ratios measured in one run
+	@$(py) -m bench.localise
 	@$(py) -m bench.preview
 
 check: setup ## format, lint, types

@@ -8,7 +8,7 @@ import pulumi
 import pulumi_aws as aws
 
 from plumbline.aws.network import AwsNetwork
-from plumbline.aws.roles import service_role
+from plumbline.aws.roles import partition, service_role
 from plumbline.plan import SitePlan
 from plumbline.site.rules import POD_ADDRESSES, WARM_ADDRESSES
 
@@ -185,8 +185,7 @@ class AwsCluster(pulumi.ComponentResource):
                 f"{name}-admin-{key}",
                 cluster_name=cluster.name,
                 principal_arn=entry.principal_arn,
-                policy_arn=f"{arn.partition(':iam::')[0].removesuffix(':iam')}:eks::aws:cluster-access-policy/"
-                "AmazonEKSClusterAdminPolicy",
+                policy_arn=f"arn:{partition(plan.region)}:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy",
                 access_scope=aws.eks.AccessPolicyAssociationAccessScopeArgs(type="cluster"),
                 opts=child,
             )
