@@ -28,11 +28,13 @@ def load() -> SitePlan:
 
         seen, unread = read_account(site)
         more = agreed(site, seen, unread)
+        plan = plan_site(site, seen=seen)
+        more += _not_doubled(site, plan, seen)
     except SiteError as error:
         raise pulumi.RunError(str(error)) from None
     for warning in (*warnings, *more):
         pulumi.log.warn(str(warning))
-    return plan_site(site, seen=seen)
+    return plan
 
 
 def kubeconfig() -> pulumi.Output[str] | None:
@@ -70,3 +72,37 @@ def _unreadable(unread: "Sequence[Unread]", *, warns: bool) -> Problem:
         next=f"{unread[0].next}; or set proof.account: warn to go on without looking",
         warns=warns,
     )
+
+
+def _not_doubled(site: Site, plan: SitePlan, seen: SeenAccount) -> list[Problem]:
+    """Warnings about what an adopted cluster runs already.
+
+    Raises:
+        SiteError: it has a plugin that would be installed a second time, or it cannot be read and has to be.
+    """
+    if seen.cluster is None or not plan.plugins:
+        return []
+    from plumbline.aws.kubeconfig import kubeconfig as made
+    from plumbline.kubernetes.connection import Unreachable
+    from plumbline.kubernetes.survey import doubled, survey
+
+    cluster = seen.cluster
+    # Not by Config, which would say that a secret is read in plain: it goes nowhere from here.
+    text = pulumi.runtime.get_config("plumbline:kubeconfig") or made(
+        plan.cluster.name, plan.region, cluster.endpoint, cluster.certificate_authority
+    )
+    try:
+        problems = list(doubled(plan, survey(text)))
+    except Unreachable as lost:
+        problems = [
+            Problem(
+                path=("cluster", "existing"),
+                found=f"{plan.cluster.name}, whose DaemonSets cannot be read: {lost}",
+                needed="to see whether it has device plugins already, before a second one is installed",
+                next="see that you reach its API server and have an access entry; or set proof.account: warn",
+                warns=site.proof.account == "warn",
+            )
+        ]
+    if errors := [problem for problem in problems if not problem.warns]:
+        raise SiteError(errors)
+    return problems

@@ -15,7 +15,7 @@ import pulumi
 import pytest
 import yaml
 
-from plumbline.aws.cluster import kubeconfig
+from plumbline.aws.kubeconfig import kubeconfig
 from plumbline.plan import SeenAccount, SeenReservation, plan_site
 from plumbline.site import read_site
 from tests.sites import GOOD, declare, declare_pool

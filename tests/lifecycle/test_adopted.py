@@ -46,13 +46,21 @@ def test_pool_in_a_capacity_block_is_proven_in_somebody_elses_cluster(stage: Reh
     assert not {"aws:eks/cluster:Cluster", "aws:eks/addon:Addon", "aws:ec2/vpc:Vpc", "aws:ec2/subnet:Subnet"} & kinds
 
 
-def test_plugin_that_they_install_as_well_is_found_and_both_are_named(stage: Rehearsal) -> None:
+def test_plugin_that_they_install_as_well_is_found_before_anything_is_done(stage: Rehearsal) -> None:
     kubectl(stage, "apply", "--filename", "-", stdin=json.dumps(THEIRS))
     done = stage.up(config=stage.config(SITE))
     assert done.code != 0
-    assert "kube-system/nvidia-device-plugin-daemonset" in done.text
-    assert "kube-system/nvidia-device-plugin " in done.text
-    assert "plugins.nvidia.install: false" in done.text
+    assert "plumbline:site.plugins.nvidia" in done.text
+    assert "found:  kube-system/nvidia-device-plugin-daemonset in the cluster" in done.text
+    assert "next:   set plugins.nvidia.install: false" in done.text
+
+
+def test_cluster_that_cannot_be_read_is_not_taken_for_an_empty_one(stage: Rehearsal) -> None:
+    stage.client.set_faults(["api-server-unreachable"])
+    preview = stage.preview(stage.config(SITE))
+    stage.client.set_faults([])
+    assert preview.code != 0
+    assert "shared, whose DaemonSets cannot be read: no connection to the API server" in preview.text
 
 
 def test_theirs_alone_serves_where_ours_is_not_installed(stage: Rehearsal) -> None:

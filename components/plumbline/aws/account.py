@@ -223,7 +223,13 @@ class _Reader:
         raw = self._try("cluster", "eks:DescribeCluster", described)
         if raw is None:
             return None
-        return SeenCluster(version=raw["version"], vpc=raw["resourcesVpcConfig"]["vpcId"], status=raw["status"])
+        return SeenCluster(
+            version=raw["version"],
+            vpc=raw["resourcesVpcConfig"]["vpcId"],
+            status=raw["status"],
+            endpoint=raw.get("endpoint", ""),
+            certificate_authority=raw.get("certificateAuthority", {}).get("data", ""),
+        )
 
     def _try(self, part: Part, right: str, ask: Callable[[], T]) -> T | None:
         """The answer; None, and a note, where there is none."""

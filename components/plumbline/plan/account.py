@@ -68,6 +68,9 @@ class SeenCluster:
     version: str
     vpc: str
     status: str
+    endpoint: str = ""
+    certificate_authority: str = ""
+    """Base64 of the PEM."""
 
 
 Part = Literal[
