@@ -35,8 +35,6 @@ _NOT_THERE = frozenset(
     {
         "InvalidCapacityReservationId.NotFound",
         "InvalidCapacityReservationId.Malformed",
-        "InvalidInstanceType",
-        "InvalidSubnetID.NotFound",
         "NotFoundException",
         "ResourceNotFoundException",
     }
@@ -150,15 +148,15 @@ class _Reader:
         return found
 
     def _machines(self, names: Iterable[str]) -> dict[str, SeenMachine]:
-        found: dict[str, SeenMachine] = {}
-        for name in sorted(names):
+        # By a filter: a name that AWS does not know is left out, and fails nothing.
+        wanted = [{"Name": "instance-type", "Values": sorted(names)}]
 
-            def described(name: str = name) -> list[Any]:
-                return list(self._ec2.describe_instance_types(InstanceTypes=[name])["InstanceTypes"])
+        def described() -> list[Any]:
+            pages = self._ec2.get_paginator("describe_instance_types").paginate(Filters=wanted)
+            return [each for page in pages for each in page["InstanceTypes"]]
 
-            raws = self._try("machine types", "ec2:DescribeInstanceTypes", described) or []
-            found |= {raw["InstanceType"]: _machine(raw) for raw in raws}
-        return found
+        raws = self._try("machine types", "ec2:DescribeInstanceTypes", described) or []
+        return {raw["InstanceType"]: _machine(raw) for raw in raws}
 
     def _offered(self, names: Iterable[str]) -> dict[str, frozenset[str]]:
         if not (wanted := sorted(names)):
@@ -192,24 +190,25 @@ class _Reader:
 
     def _subnets(self) -> dict[str, SeenSubnet]:
         existing = self._site.network.existing
-        found: dict[str, SeenSubnet] = {}
-        for id_ in sorted(set(existing.subnets.values())) if existing else ():
+        if existing is None:
+            return {}
+        wanted = [{"Name": "subnet-id", "Values": sorted(set(existing.subnets.values()))}]
 
-            def described(id_: str = id_) -> list[Any]:
-                return list(self._ec2.describe_subnets(SubnetIds=[id_])["Subnets"])
+        def described() -> list[Any]:
+            pages = self._ec2.get_paginator("describe_subnets").paginate(Filters=wanted)
+            return [each for page in pages for each in page["Subnets"]]
 
-            raws = self._try("subnets", "ec2:DescribeSubnets", described) or []
-            found |= {
-                raw["SubnetId"]: SeenSubnet(
-                    id=raw["SubnetId"],
-                    vpc=raw["VpcId"],
-                    zone=raw["AvailabilityZone"],
-                    free_addresses=raw["AvailableIpAddressCount"],
-                    gives_public_addresses=raw["MapPublicIpOnLaunch"],
-                )
-                for raw in raws
-            }
-        return found
+        raws = self._try("subnets", "ec2:DescribeSubnets", described) or []
+        return {
+            raw["SubnetId"]: SeenSubnet(
+                id=raw["SubnetId"],
+                vpc=raw["VpcId"],
+                zone=raw["AvailabilityZone"],
+                free_addresses=raw["AvailableIpAddressCount"],
+                gives_public_addresses=raw["MapPublicIpOnLaunch"],
+            )
+            for raw in raws
+        }
 
     def _cluster(self) -> SeenCluster | None:
         name = self._site.cluster.existing

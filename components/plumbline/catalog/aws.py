@@ -2,39 +2,20 @@
 
 import difflib
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-
-class _Facts(BaseModel):
-    """A table of facts in which every fact names its source."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    sources: Mapping[str, str]
-    """For each fact, the name of its address in `[addresses]`."""
-    unconfirmed: tuple[str, ...] = ()
-    """Facts that no primary source confirms: what they decide warns, and never fails."""
-
-    @model_validator(mode="after")
-    def _every_fact_has_a_source(self) -> Self:
-        facts = set(type(self).model_fields) - {"sources", "unconfirmed"}
-        if missing := facts - set(self.sources):
-            raise ValueError(f"no source for {', '.join(sorted(missing))}")
-        if unknown := (set(self.sources) | set(self.unconfirmed)) - facts:
-            raise ValueError(f"a source for no fact: {', '.join(sorted(unknown))}")
-        return self
-
+from plumbline.catalog.facts import FactCatalogue, Facts
 
 CapacityKind = Literal["on-demand", "reservation", "reservation-group", "capacity-block"]
 Accelerator = Literal["nvidia", "neuron"]
 
 
-class Machine(_Facts):
+class Machine(Facts):
     """What one EC2 instance type is, as far as a plan or a gate depends on it."""
 
     accelerator: Accelerator
@@ -73,7 +54,7 @@ class Machine(_Facts):
         return self.network_cards - len(self.cards_without_efa)
 
 
-class PluginFacts(_Facts):
+class PluginFacts(Facts):
     """What makes devices known to Kubernetes: the resource or DRA driver, and the image that is the default."""
 
     resource: str
@@ -83,7 +64,7 @@ class PluginFacts(_Facts):
     """Its name in EKS's own registries, for regions that pull from there; None for one that is published elsewhere."""
 
 
-class RegistryFacts(_Facts):
+class RegistryFacts(Facts):
     """Accounts of the registries that hold EKS's own images."""
 
     default: str
@@ -95,7 +76,7 @@ class RegistryFacts(_Facts):
         return f"{self.accounts.get(region, self.default)}.dkr.ecr.{region}.{domain}"
 
 
-class EksFacts(_Facts):
+class EksFacts(Facts):
     """Limits of EKS."""
 
     kubernetes_versions: tuple[str, ...]
@@ -113,7 +94,7 @@ class EksFacts(_Facts):
     """Services whose interface endpoints a node needs that has no way out; S3 comes by a gateway endpoint."""
 
 
-class AddonFacts(_Facts):
+class AddonFacts(Facts):
     """EKS add-ons of a cluster that is built here: the pinned version, by Kubernetes version."""
 
     vpc_cni: Mapping[str, str]
@@ -123,12 +104,9 @@ class AddonFacts(_Facts):
     fsx_csi_driver: Mapping[str, str]
 
 
-class AwsCatalogue(BaseModel):
+class AwsCatalogue(FactCatalogue):
     """Everything in `aws.toml`."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    addresses: Mapping[str, str]
     machine_sources: Mapping[str, str]
     """Sources of machines' facts, where a machine does not name its own."""
     machines: Mapping[str, Machine]
@@ -147,17 +125,10 @@ class AwsCatalogue(BaseModel):
         }
         return {**raw, "machines": machines}
 
-    @model_validator(mode="after")
-    def _every_source_has_an_address(self) -> Self:
-        tables: list[_Facts] = [*self.machines.values(), *self.plugins.values(), self.registries, self.eks, self.addons]
-        named = {source for table in tables for source in table.sources.values()}
-        if unknown := named - set(self.addresses):
-            raise ValueError(f"sources without an address: {', '.join(sorted(unknown))}")
-        return self
-
-    def address(self, facts: _Facts, fact: str) -> str:
-        """The address that `fact` of the table `facts` comes from."""
-        return self.addresses[facts.sources[fact]]
+    @property
+    def tables(self) -> Sequence[Facts]:
+        """Every table of facts."""
+        return [*self.machines.values(), *self.plugins.values(), self.registries, self.eks, self.addons]
 
 
 @cache

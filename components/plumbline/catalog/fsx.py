@@ -1,20 +1,20 @@
 """The facts of FSx for Lustre in `fsx.toml`, typed and checked when they are loaded."""
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-from plumbline.catalog.aws import _Facts
+from plumbline.catalog.facts import FactCatalogue, Facts
 
 DeploymentType = Literal["SCRATCH_1", "SCRATCH_2", "PERSISTENT_1", "PERSISTENT_2"]
 StorageType = Literal["SSD", "HDD", "INTELLIGENT_TIERING"]
 
 
-class Capacity(_Facts):
+class Capacity(Facts):
     """The capacities that one kind of file system may have."""
 
     deployment: DeploymentType
@@ -44,7 +44,7 @@ class Capacity(_Facts):
         return max((each for each in near if each <= gib), default=None), min(each for each in near if each >= gib)
 
 
-class IntelligentTiering(_Facts):
+class IntelligentTiering(Facts):
     """Storage without a capacity; its throughput is asked for in MB/s of the whole file system."""
 
     deployments: tuple[DeploymentType, ...]
@@ -62,7 +62,7 @@ class IntelligentTiering(_Facts):
         return small or (0 < mbps <= self.throughput_max and mbps % step == 0)
 
 
-class Throughput(_Facts):
+class Throughput(Facts):
     """What a file system on SSD or HDD moves, from its capacity and its tier."""
 
     gib_per_unit: int
@@ -79,7 +79,7 @@ class Throughput(_Facts):
         return gib / self.gib_per_unit * tier
 
 
-class Network(_Facts):
+class Network(Facts):
     """Where a file system lives and how it is reached."""
 
     subnets: int
@@ -89,7 +89,7 @@ class Network(_Facts):
     protocol: str
 
 
-class Versions(_Facts):
+class Versions(Facts):
     """Lustre versions of file systems."""
 
     known: tuple[str, ...]
@@ -112,7 +112,7 @@ class Versions(_Facts):
         return self.default_with_metadata_configuration if metadata else self.default_persistent_2
 
 
-class Metadata(_Facts):
+class Metadata(Facts):
     """How the rate of metadata operations is asked for."""
 
     deployments: tuple[DeploymentType, ...]
@@ -127,7 +127,7 @@ class Metadata(_Facts):
         return iops in self.small_iops or (0 < iops <= self.iops_max and iops % self.iops_step == 0)
 
 
-class Efa(_Facts):
+class Efa(Facts):
     """File systems that are reached over EFA."""
 
     deployments: tuple[DeploymentType, ...]
@@ -141,7 +141,7 @@ class Efa(_Facts):
     """MB/s of the file system above which AWS advises EFA."""
 
 
-class Clients(_Facts):
+class Clients(Facts):
     """Nodes that mount a file system."""
 
     gbps: int
@@ -176,7 +176,7 @@ class Clients(_Facts):
         return self.efa_interfaces.get(machine, others)
 
 
-class Backups(_Facts):
+class Backups(Facts):
     """Backups of file systems."""
 
     deployments: tuple[DeploymentType, ...]
@@ -187,7 +187,7 @@ class Backups(_Facts):
     """Whether a file system that is linked to a data repository can be backed up."""
 
 
-class Associations(_Facts):
+class Associations(Facts):
     """Links between a directory of a file system and a place in S3."""
 
     most: int
@@ -202,12 +202,9 @@ class Associations(_Facts):
     """Deployment types that take the older `importPath` instead."""
 
 
-class FsxCatalogue(BaseModel):
+class FsxCatalogue(FactCatalogue):
     """Everything in `fsx.toml`."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    addresses: Mapping[str, str]
     capacities: tuple[Capacity, ...]
     intelligent_tiering: IntelligentTiering
     throughput: Throughput
@@ -219,16 +216,11 @@ class FsxCatalogue(BaseModel):
     backups: Backups
     associations: Associations
 
-    @model_validator(mode="after")
-    def _every_source_has_an_address(self) -> Self:
-        tables = [
-            *self.capacities,
-            *(value for name in type(self).model_fields if isinstance(value := getattr(self, name), _Facts)),
-        ]
-        named = {source for table in tables for source in table.sources.values()}
-        if unknown := named - set(self.addresses):
-            raise ValueError(f"sources without an address: {', '.join(sorted(unknown))}")
-        return self
+    @property
+    def tables(self) -> Sequence[Facts]:
+        """Every table of facts."""
+        named = (getattr(self, name) for name in type(self).model_fields)
+        return [*self.capacities, *(value for value in named if isinstance(value, Facts))]
 
     @model_validator(mode="after")
     def _no_kind_has_two_rows(self) -> Self:
@@ -240,10 +232,6 @@ class FsxCatalogue(BaseModel):
                     raise ValueError(f"two rows of capacities for {kind}")
                 kinds.add(kind)
         return self
-
-    def address(self, facts: _Facts, fact: str) -> str:
-        """The address that `fact` of the table `facts` comes from."""
-        return self.addresses[facts.sources[fact]]
 
     @property
     def deployments(self) -> tuple[str, ...]:

@@ -1,10 +1,11 @@
 """A pool whose capacity has not begun: nothing can be proven, and that is said."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 
 from plumbline.gate.expectation import PoolExpectation
 from plumbline.gate.proof import DiagnosisRecord, Proof
 from plumbline.gate.verdict import Certainty, Diagnosis, Verdict
+from plumbline.plan.account import moment
 
 
 def deferred(expected: PoolExpectation, now: datetime) -> Proof | None:
@@ -14,7 +15,7 @@ def deferred(expected: PoolExpectation, now: datetime) -> Proof | None:
     """
     if expected.starts is None or now >= expected.starts:
         return None
-    at = f"{expected.starts.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+    at = moment(expected.starts)
     diagnosis = Diagnosis(
         cause=f"its capacity has not begun: it begins at {at}, and until then the pool has no nodes",
         certainty=Certainty.CERTAIN,

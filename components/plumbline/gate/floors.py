@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from plumbline.catalog.versions import numbers, older
 from plumbline.gate.expectation import PoolExpectation
 from plumbline.gate.snapshot import DaemonSet, Snapshot
 from plumbline.gate.verdict import Certainty, Diagnosis
@@ -54,9 +55,8 @@ def old_driver(expected: PoolExpectation, snapshot: Snapshot) -> Iterator[Diagno
     """Nodes whose driver is older than the machine works with, as far as a label tells it."""
     if expected.driver_floor is None:
         return
-    floor = _numbers(expected.driver_floor)
     told = {node.name: node.labels[DRIVER_LABEL] for node in snapshot.nodes if DRIVER_LABEL in node.labels}
-    old = {name: version for name, version in told.items() if _numbers(version) < floor}
+    old = {name: version for name, version in told.items() if older(version, expected.driver_floor)}
     if old:
         yield Diagnosis(
             cause=f"the NVIDIA driver is older than {expected.machine} works with",
@@ -74,8 +74,4 @@ def old_driver(expected: PoolExpectation, snapshot: Snapshot) -> Iterator[Diagno
 
 def _version(image: str) -> tuple[int, ...] | None:
     found = re.search(r":v?([0-9]+\.[0-9]+\.[0-9]+)", image)
-    return _numbers(found[1]) if found else None
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall("[0-9]+", version))
+    return numbers(found[1]) if found else None

@@ -6,9 +6,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from plumbline.catalog import AwsCatalogue, Machine
+from plumbline.catalog.versions import older
 from plumbline.site import CapacityBlock, OnDemand, Pool, Problem, Reservation, ReservationGroup, Site
 from plumbline.site.problems import Path
-from plumbline.site.rules import ADDRESSES_PER_NODE, older
+from plumbline.site.rules import ADDRESSES_PER_NODE
 
 LAST_MINUTES = timedelta(minutes=40)
 """EKS scales a node group of a capacity block down this long before the block ends.

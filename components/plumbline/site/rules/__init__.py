@@ -3,7 +3,7 @@
 from plumbline.catalog import AwsCatalogue
 from plumbline.site.problems import Problem
 from plumbline.site.rules import machines, names, network, storage
-from plumbline.site.rules.draft import Draft, PoolDraft, Rule, StorageDraft, older
+from plumbline.site.rules.draft import Draft, PoolDraft, Rule, StorageDraft
 from plumbline.site.rules.names import GENERATION_LENGTH
 from plumbline.site.rules.network import ADDRESSES_PER_NODE, POD_ADDRESSES, WARM_ADDRESSES
 from plumbline.site.rules.storage import LUSTRE_DEPLOYMENT, LUSTRE_STORAGE
@@ -27,5 +27,4 @@ __all__ = [
     "PoolDraft",
     "StorageDraft",
     "broken_rules",
-    "older",
 ]

@@ -1,6 +1,5 @@
 """What rules look at: the parts of a declaration that could be read."""
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -64,12 +63,3 @@ class Draft:
 
 
 Rule = Callable[[Draft, AwsCatalogue], Iterator[Problem]]
-
-
-def older(version: str, floor: str) -> bool:
-    """Whether a version such as 1.34, v0.5.20 or 570.133.20 is older than another."""
-
-    def parts(text: str) -> list[int]:
-        return [int(part) for part in re.findall(r"[0-9]+", text)]
-
-    return parts(version) < parts(floor)

@@ -4,8 +4,9 @@ import re
 from collections.abc import Iterator
 
 from plumbline.catalog import AwsCatalogue, nearest
+from plumbline.catalog.versions import older
 from plumbline.site.problems import Problem, shown
-from plumbline.site.rules.draft import Draft, Rule, older
+from plumbline.site.rules.draft import Draft, Rule
 
 
 def _machine_known(draft: Draft, catalogue: AwsCatalogue) -> Iterator[Problem]:
