@@ -119,8 +119,8 @@ class Rehearsal:
         self.api("POST", "/apis/apps/v1/namespaces/kube-system/daemonsets", body)
 
 
-def eventually(seen: Callable[[], T], wanted: Callable[[T], bool], seconds: float = 15) -> T:
-    """Look until it is so."""
+def eventually(seen: Callable[[], T], wanted: Callable[[T], bool], seconds: float = 120) -> T:
+    """Look until it is so. The limit is wide: after an outage, controllers list anew only after half a minute or more."""
     end = time.monotonic() + seconds
     while True:
         value = seen()

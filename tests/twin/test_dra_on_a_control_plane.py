@@ -221,4 +221,4 @@ def test_a_new_daemon_leaves_slices_as_they_are_and_a_terminated_machine_takes_i
     rehearsal.resume()
     whole(rehearsal)
     rehearsal.wait(rehearsal.world.terminate(SECOND.id))
-    eventually(lambda: offered(rehearsal), lambda seen: seen == [[32], []], 30)
+    eventually(lambda: offered(rehearsal), lambda seen: seen == [[32], []])
