@@ -49,7 +49,50 @@ class PhaseRecord(_Record):
     verdict: Verdict
     summary: str
     seconds: float
-    """From the gate's start until the phase last changed its verdict."""
+    """From the gate's start until the phase last changed its verdict; of a phase in pods, how long it took."""
+    off: str = ""
+    """Why it was not looked at: declared off by the user, with the reason. Empty for one that was."""
+    inapplicable: str = ""
+    """Why it does not apply to the pool. Empty for one that does."""
+
+
+class Point(_Record):
+    """One message size of a run."""
+
+    bytes: int
+    bus: float
+    """Bus bandwidth in GB/s (10^9 bytes)."""
+
+
+class BandwidthRecord(_Record):
+    """What one run measured."""
+
+    run: str
+    """`pinned` to the fabric's network, or `chosen` by NCCL as in a user's job."""
+    nodes: int
+    line: float
+    """GB/s of one node."""
+    floor: float
+    """GB/s."""
+    points: tuple[Point, ...]
+
+
+class StorageRecord(_Record):
+    """What was measured of a file system."""
+
+    name: str
+    network: str
+    """LNet network types seen, such as `efa`."""
+    clients: int
+    """Nodes that wrote and read at once."""
+    provisioned: float | None
+    """MB/s (10^6 bytes); None where nobody knows."""
+    floor: float | None
+    write: float | None
+    """MB/s of all clients together; None where it was not measured."""
+    read: float | None
+    striped_write: float | None = None
+    striped_read: float | None = None
 
 
 class NodeRecord(_Record):
@@ -58,6 +101,14 @@ class NodeRecord(_Record):
     identity: Mapping[str, str]
     """Provider id, boot id, kernel, kubelet, and the images of the plugins: a change in any of them is a new node."""
     advertised: Mapping[str, str]
+    verdict: Verdict = Verdict.PASS
+    """Of the node itself: one that is excluded, or that was not looked at, has not passed."""
+    proven_at: datetime | None = None
+    """When its last pass was: before the proof's `at` where it was busy. None in records of older releases."""
+    place: Mapping[str, str] = {}
+    """Where it is, for drawing: `zone`, and the network layers above it as `layer-1` (the top) and so on."""
+    measured: Mapping[str, Mapping[str, str]] = {}
+    """What was seen in pods on it, by phase: ranks, network, connections with GPU-direct, libraries, devices."""
 
 
 class Proof(_Record):
@@ -78,6 +129,14 @@ class Proof(_Record):
     warnings: tuple[str, ...] = ()
     headline: str = ""
     """The first line of the message; empty for one that passed."""
+    bandwidth: tuple[BandwidthRecord, ...] = ()
+    storage: tuple[StorageRecord, ...] = ()
+    excluded: Mapping[str, str] = {}
+    """Nodes that the pool completes without, and why."""
+    rounds: tuple[str, ...] = ()
+    """What was tested to find the bad nodes, a line for each round."""
+    pulled_seconds: float | None = None
+    """How long the slowest node took to pull the probes' image; None where none was pulled."""
 
     @property
     def proven(self) -> bool:
