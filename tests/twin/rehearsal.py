@@ -120,7 +120,7 @@ class Rehearsal:
 
 
 def eventually(seen: Callable[[], T], wanted: Callable[[T], bool], seconds: float = 120) -> T:
-    """Look until it is so. The limit is wide: after an outage, controllers list anew only after half a minute or more."""
+    """Look until it is so. The limit is wide: after an outage, controllers list anew only after half a minute."""
     end = time.monotonic() + seconds
     while True:
         value = seen()
